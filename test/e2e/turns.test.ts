@@ -279,14 +279,17 @@ describe('a sub-workflow whose caller waits, with two lanes into the node', () =
 describe('two executions of one run', () => {
 	const COUNT = 12;
 
-	/** Starts a run that orders twice and then sleeps for a minute, because the service asks for a pause. */
+	/** Starts a run that orders twice and then sleeps for two minutes, because the service asks for a pause. */
 	async function startPaused(name: string): Promise<Started> {
-		const refusal = { status: 429, after: 2, times: 1, retryAfter: 60 };
+		const refusal = { status: 429, after: 2, times: 1, retryAfter: 120 };
 		const options = { suspendAfter: 0, maxInFlight: 2 };
 		const started = await startOn(name, COUNT, { createStatus: refusal }, options);
-		await started.run.asleep(2);
-		await started.run.suspended();
-		expect(started.service.tasks.size).toBe(2);
+		const { run, service } = started;
+		await until('the refusal', 2 * MINUTE, () =>
+			service.requests.some((each) => each.status === 429),
+		);
+		await run.suspended();
+		expect(service.tasks.size).toBe(2);
 		return started;
 	}
 
