@@ -235,6 +235,20 @@ describe('in the editor', () => {
 			expect(await shown(editor.node('Generate image'))).toContain('image: generate');
 		});
 
+		test('a dry run leaves the next node the fields of a real run to drag', async () => {
+			await addImage();
+			await editor.addOption('Dry Run');
+			await editor.execute();
+			await editor.outputHas('Nothing was sent');
+			await editor.closePanel();
+			await editor.add('Media Generation', 'Generate video', 'video');
+			const input = editor.get('ndv-input-panel');
+			for (const field of ['taskId', 'state', 'resultUrls', 'creditsConsumed', 'prompt']) {
+				await input.getByText(field, { exact: true }).first().waitFor();
+			}
+			expect(scene.tasks).toEqual([]);
+		}, 120_000);
+
 		test('a task that fails shows its reason, its id and what to do', async () => {
 			scene.service.configure({ outcome: 'FAILURE', failureMessage: 'The prompt is not allowed.' });
 			await addImage();

@@ -174,7 +174,9 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await editor.keep('three lines');
 				await editor.execute();
 				await editor.outputHas('3 tasks, about 0.15 USD');
-				await editor.outputHas("'Execute workflow' orders them again: to build the next steps");
+				await editor.outputHas(
+					"'Execute workflow' orders the tasks again: to build the next steps",
+				);
 				// One more leads into the prompt, and four lead into the fields of the credential.
 				const forPictures = toAdd + (await clicks()) + 1;
 				console.log(

@@ -137,7 +137,7 @@ story(
 		expect(dry.map(({ dryRun }) => dryRun)).toEqual(Array(4).fill(true));
 		const taskOf = (place: number) =>
 			run.tasks.find(({ record }) => promptOf(record) === `Mended ${place}`)?.taskId;
-		expect(dry.map(({ taskId }) => taskId)).toEqual([taskOf(0), taskOf(1), undefined, taskOf(3)]);
+		expect(dry.map(({ taskId }) => taskId)).toEqual([taskOf(0), taskOf(1), null, taskOf(3)]);
 		expect(run.tasks).toHaveLength(4);
 
 		await save({ maxCostUsd: 0.32 });

@@ -145,12 +145,14 @@ describe('a dry run', () => {
 		const ran = await on.run(dry(), [FRAMES, FRAMES]);
 		const frame = 'data:image/png;base64,… (photo.png, 5 bytes)';
 		const sent = { model: IMAGE_MODEL, input: { prompt: 'Waves', frame } };
-		const json = { ...sent, estimatedCostUsd: 0.08, dryRun: true };
+		// n8n shows these fields to whoever builds the next node.
+		const ofTask = { taskId: null, state: null, resultUrls: [], creditsConsumed: null };
+		const json = { ...ofTask, ...sent, estimatedCostUsd: 0.08, dryRun: true };
 		expect(ran.output).toEqual([0, 1].map((item) => ({ json, pairedItem: { item } })));
 		expect(on.service.requests).toEqual([]);
 		expect(reads).not.toHaveBeenCalled();
 		expect(ran.hints).toEqual([
-			"Nothing was sent. 2 tasks would cost 0.16 USD. A real run also puts out 'taskId', 'state' and 'resultUrls'.",
+			"Nothing was sent. 2 tasks would cost 0.16 USD. A real run fills in 'taskId', 'state' and 'resultUrls': the first result is resultUrls[0].",
 		]);
 		// Nothing is in the journal.
 		expect(JSON.stringify(ran.run.data.executionData?.contextData ?? {})).not.toContain('digest');
@@ -160,7 +162,7 @@ describe('a dry run', () => {
 		const items = [{ json: { model: IMAGE_MODEL } }, { json: { model: 'other/model' } }];
 		const { hints } = await on.run(node({ dryRun: true }, { model: '={{ $json.model }}' }), items);
 		expect(hints).toEqual([
-			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A real run also puts out 'taskId', 'state' and 'resultUrls'.",
+			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A real run fills in 'taskId', 'state' and 'resultUrls': the first result is resultUrls[0].",
 		]);
 	});
 

@@ -97,7 +97,7 @@ describe('no other task is created', () => {
 		later(3 * SECOND, { createWay: 'lost' });
 		const ran = await on.images([unlucky('a', 1)], { retryFailed: 5 }, threeTries);
 		expect(ran.error?.message).toContain('It is not known whether the task was created');
-		expect(ran.description).toContain('Sent, but the answer was lost: item 1.');
+		expect(ran.description).toContain('Sent, but the answer was lost: item 1. Its task may');
 		expect(ran.description).toContain(`failed, which is usually free: ${on.taskIds[0]}.`);
 		expect(on.creates).toHaveLength(2);
 	});
@@ -134,7 +134,7 @@ describe('no other task is created', () => {
 		const ran = await on.images([unlucky('a', 1), 'b'], { retryFailed: 2, dryRun: true });
 		expect(on.creates).toHaveLength(0);
 		expect(ran.hints).toEqual([
-			"Nothing was sent. 2 tasks would cost 0.16 USD. A failed task would be created again up to 2 times. Failed tasks are usually free. A real run also puts out 'taskId', 'state' and 'resultUrls'.",
+			"Nothing was sent. 2 tasks would cost 0.16 USD. A failed task would be created again up to 2 times. Failed tasks are usually free. A real run fills in 'taskId', 'state' and 'resultUrls': the first result is resultUrls[0].",
 		]);
 	});
 });

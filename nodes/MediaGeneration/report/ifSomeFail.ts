@@ -128,6 +128,7 @@ export function describePaidTasks(
 		return [`${what}${next}: ${ids.join(', ')}.`];
 	});
 	const items = unanswered.map((item) => item + 1).join(', ');
-	const lost = `Sent, but the answer was lost: item ${items}. Their tasks may exist and may be billed once.`;
+	const theirs = unanswered.length === 1 ? 'Its task' : 'Their tasks';
+	const lost = `Sent, but the answer was lost: item ${items}. ${theirs} may exist and may be billed once.`;
 	return [...known, ...(items ? [lost] : [])].join(' ') || undefined;
 }

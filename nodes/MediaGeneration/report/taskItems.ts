@@ -84,6 +84,17 @@ export function taskItems(
 /** The result of an input item: its output items, or the error. */
 export type ItemResult = INodeExecutionData[] | ItemError;
 
+/**
+ * The output fields of a task that a dry run does not order. n8n shows the fields of the last run to whoever builds the next
+ * node, so the fields of a real run are there. An agent builds no node.
+ *
+ * @param sent the fields that are known without a task
+ */
+export function dryJson(context: ItemParameters['context'], sent: IDataObject): IDataObject {
+	const ofTask = { taskId: null, state: null, resultUrls: [], creditsConsumed: null };
+	return inTableOrder({ ...(!isTool(context) && ofTask), ...sent, dryRun: true });
+}
+
 /** The output fields of a task before its first read. */
 export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
 	const creditsConsumed = creditsIn(sent.record);

@@ -19,7 +19,7 @@ import { timeLimitOf } from '../plan/planWait';
 import { describeStop, type FailureRule, stoppingItem } from '../report/ifSomeFail';
 import { includedInputs, outputItems, toolAnswer } from '../report/outputItems';
 import { missingResults, NOT_KNOWN } from '../report/taskErrors';
-import { type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
+import { dryJson, type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
 import type { Connection } from '../service/connect';
 import { roundUsd } from '../service/money';
 import { clock, Stopped } from '../shared/clock';
@@ -202,8 +202,8 @@ function dryRun(
 			];
 		}
 		const { estimatedCostUsd } = item;
-		const json = { ...echo(item), ...referenceOf(item), estimatedCostUsd, dryRun: true };
-		return [{ json: inTableOrder(json), pairedItem }];
+		const sent = { ...echo(item), ...referenceOf(item), estimatedCostUsd };
+		return [{ json: dryJson(context, sent), pairedItem }];
 	});
 	const rule = { ifSomeFail: 'stop' as const, continues, triesLeft: false };
 	const inputOf = items.map(({ itemIndex }) => itemIndex);

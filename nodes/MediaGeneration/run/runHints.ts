@@ -52,17 +52,20 @@ export function endHints(
 		empty !== undefined && `${withoutStop(empty)}.`,
 		...(isTool ? [] : adviceOf(ends, hasErrorOutput)),
 		unreached(left, baseUrl) ?? triggersOf(left),
-		isByHand && !isTool && ends.some(isShown) && againOf(ends),
+		isByHand && !isTool && ends.some(isShown) && nextStepsOf(ends),
 	];
 	const message = sentences.filter(Boolean).join(' ');
 	return message === '' ? [] : [hint(message, isTrouble ? 'warning' : 'info')];
 }
 
 /** How to build the next steps without paying twice. n8n cannot pin an output that has files. */
-const againOf = (ends: readonly End[]) =>
-	ends.some(({ plan }) => plan.kind === 'create' && plan.output.download)
-		? "'Execute workflow' orders them again: to build the next steps, press 'Execute step' in each of them."
-		: "'Execute workflow' orders them again: pin this output before you build the next steps.";
+function nextStepsOf(ends: readonly End[]): string {
+	const tasks = ends.filter(({ isCreated }) => isCreated).length === 1 ? 'task' : 'tasks';
+	const again = `'Execute workflow' orders the ${tasks} again`;
+	return ends.some(({ plan }) => plan.kind === 'create' && plan.output.download)
+		? `${again}: to build the next steps, press 'Execute step' in the next nodes, not here.`
+		: `${again}: pin this output before you build the next steps.`;
+}
 
 const RUN_FAILED = 'Run only the failed items again: a full run would pay for the others twice.';
 
@@ -163,7 +166,7 @@ export function dryRunHint(creates: readonly CreatePlan[]): string {
 		...(known > 0 ? [`${count(known, 'task')} would cost ${knownCostUsd(creates)} USD.`] : []),
 		...unpriced(creates),
 		...(retries > 0 ? [again] : []),
-		"A real run also puts out 'taskId', 'state' and 'resultUrls'.",
+		"A real run fills in 'taskId', 'state' and 'resultUrls': the first result is resultUrls[0].",
 	].join(' ');
 }
 

@@ -93,7 +93,12 @@ export class ItemParameters {
 
 	/** @returns the error of a parameter that is empty because the incoming item is a task without results */
 	unfinished(label: string): ItemError | undefined {
-		const { taskId, state } = this.context.getInputData()[this.itemIndex]?.json ?? {};
+		const { taskId, state, dryRun } = this.context.getInputData()[this.itemIndex]?.json ?? {};
+		if (dryRun === true) {
+			return new ItemError(`The incoming item is of a dry run and has no result for '${label}'`, {
+				description: "Switch 'Dry Run' off in the node that makes the result.",
+			});
+		}
 		if (typeof taskId !== 'string' || (state !== 'FAILURE' && state !== 'PENDING'))
 			return undefined;
 		const isFailed = state === 'FAILURE';
@@ -185,7 +190,7 @@ export class ItemParameters {
 			parsed = JSON.parse(text);
 		} catch (error) {
 			if (error instanceof TypeError) throw notWritable(label, error.message);
-			const wayOut = `Write an object such as { "seed": 7 }. The parser says: ${messageOf(error)}`;
+			const wayOut = `Write an object such as { "seed": 7 }. For a text with quotes or line breaks, use 'Additional Fields'. The parser says: ${messageOf(error)}`;
 			throw refused(label, 'not valid JSON', wayOut);
 		}
 		if (parsed === null) return {};

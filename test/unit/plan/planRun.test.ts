@@ -155,7 +155,11 @@ describe('what cannot be meant', () => {
 		...options('Dry Run', 'dryRun', [1, 'TRUE '], /true or false/),
 		...options('If Some Items Fail', 'ifSomeFail', ['Stop'], /'Keep All Items' or 'Stop with/),
 		["'Duration' is '-1'", video({ durationSeconds: -1 }), /0 or more/],
-		[`${extra} is not valid JSON`, added('{ a: 7 }'), /"seed": 7.*parser says/],
+		[
+			`${extra} is not valid JSON`,
+			added('{ a: 7 }'),
+			/"seed": 7.*'Additional Fields'.*parser says/,
+		],
 		["'Options' is a value that cannot be", added(circle), /may contain itself.*seed/],
 		["'input' is a value that cannot be", generic(circle), /may contain itself.*seed/],
 		[`${extra} is a list`, added('[1]'), /object/],
@@ -218,6 +222,18 @@ describe('what cannot be meant', () => {
 		expect(error.description).toMatch(wayOut);
 		const file = await refusalOf(video({ imageSource: 'binary' }), items);
 		expect(file.message).toContain('task task-7, which');
+	});
+
+	it('an incoming item of a dry run is told from an empty field', async () => {
+		const items = json({ taskId: null, state: null, resultUrls: [], dryRun: true });
+		const imageUrl = '={{ $json.resultUrls[0] }}';
+		for (const [label, parameters] of [
+			['Image URL', { imageSource: 'url', imageUrl }],
+			['Input Data Field Name', { imageSource: 'binary' }],
+		] as const) {
+			const { message } = await refusalOf(video(parameters), items);
+			expect(message).toBe(`The incoming item is of a dry run and has no result for '${label}'`);
+		}
 	});
 
 	it.each([

@@ -132,7 +132,12 @@ it('nothing is said where tasks were read and none failed', () => {
 });
 
 it.each<[string, object, boolean, string]>([
-	['by hand, with files', { isByHand: true }, true, "press 'Execute step' in each of them."],
+	[
+		'by hand, with files',
+		{ isByHand: true },
+		true,
+		"press 'Execute step' in the next nodes, not here.",
+	],
 	['by hand, without files', { isByHand: true }, false, 'pin this output before you build'],
 	['by itself', {}, false, 'about 0.08 USD.'],
 	['by an AI agent', { isByHand: true, isTool: true }, false, 'about 0.08 USD.'],
@@ -143,7 +148,7 @@ it.each<[string, object, boolean, string]>([
 	const [hint, ...others] = endHints(made, results, SERVICE, how);
 	expect(hint?.message).toMatch(/^1 task, about 0.08 USD\./);
 	expect(hint?.message.endsWith(end) || hint?.message.includes(end)).toBe(true);
-	expect(hint?.message.includes("'Execute workflow' orders them again")).toBe(
+	expect(hint?.message.includes("'Execute workflow' orders the task again")).toBe(
 		end !== 'about 0.08 USD.',
 	);
 	expect(others).toEqual([]);
