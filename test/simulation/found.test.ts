@@ -123,6 +123,46 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 		ledgerTroubles: [{ nth: 0, isWritten: false }],
 		reads: { mostPerSecond: 1 },
 	},
+	'a run is killed before its node begins, and is retried twice at once: both retries order': {
+		moreKills: [
+			{ process: 0, of: 'first turns', afterEffects: 0, isSeen: false, downMs: 1_000 },
+			{ process: 0, of: 'later turns', afterEffects: 0, isSeen: false, downMs: 1_000 },
+		],
+		storeOutages: [{ at: 0, forMs: 30_000 }],
+		retriesTwice: true,
+	},
+	'a run that sleeps is retried: the run and its retry both create the failed task anew': {
+		node: { suspendAfter: 0.02, timeoutSeconds: 86_400, retryFailed: 1 },
+		service: { failing: [0] },
+		retriesAsleep: [{ at: 1_329 }],
+	},
+	'of two retries of a killed run one is killed, and its own retry orders what the other one has ordered':
+		{
+			node: { suspendAfter: 0.02 },
+			requests: [
+				{ on: 'create', nth: 0, what: '503 with Retry-After' },
+				{ on: 'create', nth: 0, what: 'answer lost' },
+			],
+			strange: [{ on: 'create', nth: 0, what: 'answer trickles' }],
+			moreKills: [
+				{ process: 0, of: 'later turns', afterEffects: 0, isSeen: false, downMs: 1_000 },
+				{ process: 0, of: 'first turns', afterEffects: 0, isSeen: false, downMs: 1_000 },
+			],
+			retriesTwice: true,
+		},
+	'a task that the service has forgotten gets five minutes more from each try of Retry On Fail': {
+		node: { maxTries: 3, timeoutSeconds: 86_400 },
+		forgotten: [{ nth: 0, afterMs: 0 }],
+	},
+	'the time of a task is up while a check sleeps, and one lost read ends it': {
+		node: { completion: 'trigger', items: 2, timeoutSeconds: 20 },
+		requests: [
+			{ on: 'read', nth: 0, what: 'answer lost' },
+			{ on: 'create', nth: 0, what: 'answer lost' },
+		],
+		callbacks: [{ nth: 0, what: 'lost' }],
+		keyChanges: [{ at: 128, noticedAfterMs: 0 }],
+	},
 };
 
 test.each(Object.entries(FOUND))('a history that once went wrong: %s', async (_, parts) => {
