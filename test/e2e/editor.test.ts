@@ -259,7 +259,7 @@ describe('in the editor', () => {
 			expect(await shown(editor.output)).toContain('Change the prompt or the input');
 		});
 
-		test('a run that sleeps after a short hold shows on the canvas that it waits, says in its panel how far it is, and goes on there', async () => {
+		test('a run that sleeps after a short hold shows on the canvas that it waits, says in its panel how far it is, and goes on there, also where the node had another name meanwhile', async () => {
 			const { client, service } = scene;
 			service.configure({ latencyMs: 3_600_000 });
 			await addImage();
@@ -275,7 +275,13 @@ describe('in the editor', () => {
 			await editor.outputHas(/1 task created, 0 finished.*The run sleeps/);
 			await editor.keep('waits in the panel');
 			await editor.closePanel();
+			await editor.rename('Generate image', 'Pictures');
 			service.complete(scene.taskIds[0] ?? '');
+			await until('the end of the run', 180_000, async () => {
+				const [last] = await client.listExecutions();
+				return last?.status === 'success';
+			});
+			await editor.rename('Pictures', 'Generate image');
 			await node.getByTestId('canvas-node-status-success').waitFor({ timeout: 180_000 });
 			await editor.openNode('Generate image');
 			await editor.showOutput('JSON');

@@ -193,6 +193,15 @@ export class Editor {
 		await this.panel.waitFor();
 	}
 
+	/** Renames a node on the canvas. */
+	async rename(name: string, newName: string): Promise<void> {
+		await this.node(name).click();
+		await this.page.keyboard.press('F2');
+		await this.page.getByRole('dialog').locator('input').fill(newName);
+		await this.page.keyboard.press('Enter');
+		await this.node(newName).waitFor();
+	}
+
 	async closePanel(): Promise<void> {
 		await this.get('ndv-close-button').click();
 		await this.panel.waitFor({ state: 'hidden' });

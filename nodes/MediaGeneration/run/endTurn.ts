@@ -125,12 +125,12 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 /** So few ids can be read in a hint. */
 const FEW = 3;
 
-/** What to do if somebody stops the run while it sleeps: n8n asks no node then. */
+/** What to do if somebody stops the run while it sleeps, or renames the node: n8n asks no node then. */
 function ifStopped(execution: string, created: readonly TaskEntry[]): string {
 	if (created.length === 0) return '';
 	const ids = created.length > FEW ? '' : ` (${created.map(({ taskId }) => taskId).join(', ')})`;
 	const them = created.length === 1 ? 'its task' : 'its tasks';
-	return ` If you stop this run or rename this node, get the results of ${them}${ids} with Task → Wait in a new node that is connected to nothing: enter 'execution ${execution}' as 'Task ID'.`;
+	return ` If you stop this run, get the results of ${them}${ids} with Task → Wait in a new node that is connected to nothing: enter 'execution ${execution}' as 'Task ID'. If you rename this node, its results appear when the node has its old name again, or in the same way.`;
 }
 
 /** n8n wakes a run up to a minute late. */
