@@ -51,7 +51,7 @@ const isNoted = ({ n8n: { ledger } }: World, row: Row, item: string): boolean =>
 	);
 
 /** What speaks of a pause or a turn that was too long. */
-const WANT = /asks? to wait|longer than|429|503|was not sent|\btime\b/;
+const WANT = /asks? to wait|longer than|429|503|\btime\b/;
 
 const IN_DOUBT = /not known whether the task was created/;
 
