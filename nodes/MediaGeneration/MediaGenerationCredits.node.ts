@@ -7,7 +7,7 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { numberField } from './panel/field';
+import { numberField, optionsField } from './panel/field';
 import { creditsToolFields } from './panel/resources';
 import { readCredits } from './run/creditsRun';
 
@@ -60,37 +60,30 @@ export class MediaGenerationCredits implements INodeType {
 				],
 			},
 			minimumBalance,
-			{
-				displayName: 'Options',
-				name: 'options',
-				type: 'collection',
-				placeholder: 'Add option',
-				default: {},
-				options: [
-					{
-						displayName: 'Balance Field',
-						name: 'balanceField',
-						type: 'string',
-						default: '',
-						placeholder: 'e.g. data.wallet.credits',
-						description:
-							"Path of the balance in the service's answer, with dots. Empty = look in the usual places.",
-					},
-					{
-						displayName: 'Include Input',
-						name: 'includeInput',
-						type: 'boolean',
-						default: true,
-						description:
-							'Whether the incoming item goes on beside the balance. On if this option is not added.',
-					},
-					// The same as an option, in workflows that have it there: it is not offered anew.
-					{
-						...minimumBalance,
-						displayOptions: { show: { minimumBalance: [{ _cnd: { exists: true } }] } },
-					},
-				],
-			},
+			optionsField([
+				{
+					displayName: 'Balance Field',
+					name: 'balanceField',
+					type: 'string',
+					default: '',
+					placeholder: 'e.g. data.wallet.credits',
+					description:
+						"Path of the balance in the service's answer, with dots. Empty = look in the usual places.",
+				},
+				{
+					displayName: 'Include Input',
+					name: 'includeInput',
+					type: 'boolean',
+					default: true,
+					description:
+						'Whether the incoming item goes on beside the balance. On if this option is not added.',
+				},
+				// The same as an option, in workflows that have it there: it is not offered anew.
+				{
+					...minimumBalance,
+					displayOptions: { show: { minimumBalance: [{ _cnd: { exists: true } }] } },
+				},
+			]),
 		],
 	};
 

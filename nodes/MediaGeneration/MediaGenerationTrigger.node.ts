@@ -13,6 +13,7 @@ import { isRegistered, refuseEngineV2, register } from './callback/callbackAddre
 import { handleTriggerWebhook } from './callback/gate';
 import { startWorkflow } from './callback/startWorkflow';
 import { triggerOutputOptions } from './panel/completion';
+import { optionsField } from './panel/field';
 import { CALLBACK_PATH } from './shared/addresses';
 
 /** The hooks of a test run must leave the production URL alone, which the published workflow may be using. */
@@ -106,24 +107,17 @@ export class MediaGenerationTrigger implements INodeType {
 				default: '',
 				displayOptions: { show: { events: ['FAILURE'] }, hide: { events: ['SUCCESS'] } },
 			},
-			{
-				displayName: 'Options',
-				name: 'options',
-				type: 'collection',
-				placeholder: 'Add option',
-				default: {},
-				options: [
-					...triggerOutputOptions,
-					{
-						displayName: 'Require Token',
-						name: 'requireToken',
-						type: 'boolean',
-						default: true,
-						description:
-							'Whether to refuse callbacks without a valid token in their URL. Media Generation nodes add the token by themselves. Switch this off only if something else creates the tasks, with the URL alone.',
-					},
-				],
-			},
+			optionsField([
+				...triggerOutputOptions,
+				{
+					displayName: 'Require Token',
+					name: 'requireToken',
+					type: 'boolean',
+					default: true,
+					description:
+						'Whether to refuse callbacks without a valid token in their URL. Media Generation nodes add the token by themselves. Switch this off only if something else creates the tasks, with the URL alone.',
+				},
+			]),
 		],
 	};
 

@@ -29,6 +29,16 @@ export function numberField(displayName: string, name: keyof typeof NUMBERS): IN
 	};
 }
 
+/** The collection *Options*. */
+export const optionsField = (options: INodeProperties[]): INodeProperties => ({
+	displayName: 'Options',
+	name: 'options',
+	type: 'collection',
+	placeholder: 'Add option',
+	default: {},
+	options,
+});
+
 /** @param content what the file contains */
 export const fileField = (content: string): INodeProperties => ({
 	displayName: 'Input Data Field Name',

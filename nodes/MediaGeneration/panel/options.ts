@@ -1,7 +1,7 @@
 import type { INodeProperties } from 'n8n-workflow';
 
 import { CREATES, outputOptions } from './completion';
-import { fileField, numberField, shownWhen } from './field';
+import { fileField, numberField, optionsField, shownWhen } from './field';
 
 const inputField: INodeProperties = {
 	displayName: 'Name in the Model',
@@ -184,19 +184,12 @@ const times: INodeProperties[] = [
 
 /** The collection *Options* of the action node: the panel shows each option only where it applies. */
 export const optionFields: INodeProperties[] = [
-	{
-		displayName: 'Options',
-		name: 'options',
-		type: 'collection',
-		placeholder: 'Add option',
-		default: {},
-		// n8n shows one long list, of which about eight can be seen: what guards money comes first.
-		options: [
-			...guards,
-			...shownWhen(ofCreates, inputOptions),
-			...rows,
-			...shownWhen(ofResults, outputOptions),
-			...times,
-		],
-	},
+	// n8n shows one long list, of which about eight can be seen: what guards money comes first.
+	optionsField([
+		...guards,
+		...shownWhen(ofCreates, inputOptions),
+		...rows,
+		...shownWhen(ofResults, outputOptions),
+		...times,
+	]),
 ];
