@@ -17,11 +17,7 @@ export const outputItems = (
 ): INodeExecutionData[] =>
 	origins.flatMap(({ item, input }, index) => {
 		const result = results[index] ?? [];
-		// Copies: what became of the items is still to be told of without the fields of the input.
-		const items =
-			result instanceof ItemError
-				? [asBilled(result).toItem(node, { item })]
-				: result.map((each) => ({ ...each }));
+		const items = result instanceof ItemError ? [asBilled(result).toItem(node, { item })] : result;
 		return items.map((each) => withInput(each, input, node.onError));
 	});
 
@@ -87,7 +83,8 @@ export const partOf = (
 });
 
 /**
- * Adds the fields and files of the input to an item. The item's own fields win.
+ * Adds the fields and files of the input to a copy of an item. The item's own fields win. What became of the item is still
+ * to be told of without the fields of the input.
  *
  * @param onError the node's *On Error*: on the error output n8n itself adds the fields of the input
  */
