@@ -136,6 +136,17 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 		service: { failing: [0] },
 		retriesAsleep: [{ at: 1_329 }],
 	},
+	'a stopped run is retried twice: both retries create the failed task anew': {
+		node: { suspendAfter: 0.02, timeoutSeconds: 86_400, retryFailed: 1 },
+		service: { failing: [0] },
+		acts: [{ at: 1_400, what: 'stop and retry' }],
+		retriesTwice: true,
+	},
+	'a run that sleeps is retried, and takes its own refused try for another process: it stands aside for ever':
+		{
+			node: { suspendAfter: 0, maxTries: 3 },
+			retriesAsleep: [{ at: 152 }],
+		},
 	'of two retries of a killed run one is killed, and its own retry orders what the other one has ordered':
 		{
 			node: { suspendAfter: 0.02 },

@@ -203,8 +203,9 @@ export const isRetry = ({ beginning }: Journal): boolean =>
 	beginning === 'killed' || beginning === 'retried';
 
 /** Whether the task of an entry may be created, now or when it has failed. */
-const mayBeOrdered = ({ plan, end }: TaskEntry): boolean =>
-	plan?.kind === 'create' && end === undefined;
+const mayBeOrdered = (entry: TaskEntry): boolean =>
+	isToOrder(entry) ||
+	(entry.plan?.kind === 'create' && entry.end === undefined && entry.plan.retryFailed > 0);
 
 const placesToOrder = (journal: Journal): string[] =>
 	journal.entries.filter(isToOrder).map(placeOf);
