@@ -196,12 +196,9 @@ export class TaskCreator {
 		const { logger } = this.context;
 		const where = `(execution ${executionIdOf(this.context)}, item ${itemIndex + 1})`;
 		const line = `${this.context.getNode().name}: ${text} ${where}`;
-		// A logger that fails must not fail a create that is paid for.
-		void settled(async () => {
-			if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
-			else if (isLate) logger.warn(`${line}, after the call had ended`);
-			else logger.info(line);
-		});
+		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
+		else if (isLate) logger.warn(`${line}, after the call had ended`);
+		else logger.info(line);
 	}
 
 	private explain(item: CreatePlan, error: unknown): unknown {

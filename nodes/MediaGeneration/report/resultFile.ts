@@ -156,10 +156,7 @@ export async function openResult(
 	const open = async (giveUp: AbortSignal): Promise<StreamResponse> =>
 		(await follow(context, openFile, url, anyOf(giveUp, stopSignal(context)))) as StreamResponse;
 	const response = await settled(openInTime(open, HOST_TIMEOUT_MS));
-	if ('value' in response) {
-		const { body, ...head } = response.value;
-		return { ...head, body: Buffer.isBuffer(body) ? streamOf(body) : body };
-	}
+	if ('value' in response) return response.value;
 	const forbidden = forbiddenAddress(
 		response.error,
 		`n8n does not let this node fetch the result: ${cutDataUri(url)}`,

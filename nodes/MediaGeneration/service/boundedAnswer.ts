@@ -45,7 +45,7 @@ export async function readAnswer(
 ): Promise<Answer> {
 	const endsAt = clock.now() + timeoutMs;
 	const { body, ...head } = await openInTime(open, timeoutMs);
-	// In an evaluation n8n answers in place of the service.
+	// In an evaluation n8n refuses in place of the service.
 	if (!isStream(body)) return { ...head, body: writtenOut(body) };
 	const reading = textOf(body, maxBytes);
 	if (await endsBy(reading, endsAt)) return { ...head, body: await reading };
@@ -65,18 +65,12 @@ export async function openInTime<T extends OpenAnswer>(
 	timeoutMs: number,
 ): Promise<T> {
 	const giveUp = new AbortController();
-	const opening = open(giveUp.signal).then(whole);
+	const opening = open(giveUp.signal);
 	if (await endsBy(opening, clock.now() + timeoutMs)) return await opening;
 	giveUp.abort();
 	void opening.then(closeAnswer, () => undefined);
 	throw new UnfinishedAnswer('No answer came in time');
 }
-
-/** Not each n8n gives the whole answer: without a status it is the body of a 200. */
-const whole = <T extends OpenAnswer>(answer: T): T =>
-	typeof answer?.statusCode === 'number'
-		? { ...answer, headers: answer.headers ?? {} }
-		: ({ statusCode: 200, headers: {}, body: answer } as OpenAnswer as T);
 
 /** Ends an answer that is not read to its end. */
 export const closeAnswer = ({ body }: OpenAnswer): void => {
