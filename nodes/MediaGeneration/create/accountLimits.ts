@@ -37,7 +37,7 @@ const NOTHING_LEARNT = {
 	atOnce: 1,
 };
 
-/** A place for one create, with the refusals and the unfinished tasks before it. */
+/** One create that is admitted, with the refusals and the unfinished tasks before it. */
 export interface Ticket {
 	readonly sentAt: number;
 	readonly refusals: number;

@@ -131,10 +131,10 @@ export class CreateQueue {
 		until: number,
 		isFirst: boolean,
 	): Promise<Ticket | undefined> {
-		return await this.oneAtATime.run(async () => await this.place(patience, until), isFirst);
+		return await this.oneAtATime.run(async () => await this.nextTicket(patience, until), isFirst);
 	}
 
-	private async place(patience: () => number, until: number): Promise<Ticket | undefined> {
+	private async nextTicket(patience: () => number, until: number): Promise<Ticket | undefined> {
 		let patienceMs = 0;
 		for (;;) {
 			if (this.signal?.aborted) throw new Stopped();

@@ -260,8 +260,8 @@ function refused(
 	before: readonly TaskEntry[],
 ): TaskEntry[] {
 	const isLeft = (entry: TaskEntry) => entry.itemIndex === itemIndex && !isOrdered(entry);
-	const place = known && isOrdered(known) ? before.find(isLeft)?.part : part;
-	const free = place !== undefined && { itemIndex, part: place, plan: undefined, state: 'free' };
+	const left = known && isOrdered(known) ? before.find(isLeft)?.part : part;
+	const free = left !== undefined && { itemIndex, part: left, plan: undefined, state: 'free' };
 	// Without a plan nobody can go on with the task, which the error names.
 	const entry = (free || (known?.plan === undefined && { ...known })) as TaskEntry | false;
 	if (!entry) return [];

@@ -222,8 +222,8 @@ function convert(name: string, type: string, value: unknown): unknown {
 	return result.valid ? result.newValue : undefined;
 }
 
-/** An index in a name. Larger numbers are names: nobody means a list with that many empty places. */
-const PLACE = /^\d{1,2}$/;
+/** An index in a name. Larger numbers are names: nobody means a list with so many empty entries. */
+const INDEX = /^\d{1,2}$/;
 
 /**
  * A copy of an object with a value put in as n8n's own Edit Fields does it: a dot in the name leads into an object, and
@@ -235,10 +235,10 @@ const withField = (object: IDataObject, name: string, value: unknown) =>
 function put(target: unknown, [key, ...rest]: string[], value: unknown): unknown {
 	if (key === undefined) return value;
 	const isObject = isRecord(target) && !(target instanceof InputFile);
-	if (PLACE.test(key) && !isObject) {
+	if (INDEX.test(key) && !isObject) {
 		const list: unknown[] = Array.isArray(target) ? [...(target as unknown[])] : [];
 		list[Number(key)] = put(list[Number(key)], rest, value);
-		// JSON has no empty places.
+		// JSON has no empty entries.
 		return Array.from(list, (entry) => entry ?? null);
 	}
 	const object: IDataObject = isObject ? target : {};

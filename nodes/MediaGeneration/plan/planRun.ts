@@ -123,8 +123,8 @@ function budgetRefusal(creates: readonly CreatePlan[], paidUsd = 0): ItemError |
 			? `The price of model '${model}' is by the second, and the item has no duration`
 			: `The price of model '${model}' is not known`;
 		const wayOut = lacksDuration ? ENTER_DURATION : ENTER_PRICE;
-		const place = creates.length > 1 ? ` (item ${itemIndex + 1})` : '';
-		return new ItemError(`${why}, so 'Max Cost (USD)' of ${budget} cannot be kept${place}`, {
+		const which = creates.length > 1 ? ` (item ${itemIndex + 1})` : '';
+		return new ItemError(`${why}, so 'Max Cost (USD)' of ${budget} cannot be kept${which}`, {
 			description: `To make the price known, ${wayOut}. No task was created.`,
 		});
 	}

@@ -141,7 +141,7 @@ function waitingCaller(context: IExecuteFunctions): string | undefined {
 
 /** In a Webhook and a Form the mode is a parameter. In a chat it is an option, and has a default. */
 function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
-	const mode = (place: unknown) => (isRecord(place) ? place.responseMode : undefined);
+	const mode = (fields: unknown) => (isRecord(fields) ? fields.responseMode : undefined);
 	const fallback = type.endsWith('.chatTrigger') ? 'lastNode' : undefined;
 	return mode(parameters) ?? mode(parameters?.options) ?? fallback;
 }

@@ -3,7 +3,7 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 import { stopSignal } from '../n8n/internals';
 import type { OpenFile } from '../service/connect';
 import { classifyAnswer } from '../service/meaning';
-import { placesOfResults, type TaskRecord } from '../service/taskRecord';
+import { resultIndexes, type TaskRecord } from '../service/taskRecord';
 import { clock, sleepUntil, Stopped, unlessStalled, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { cutDataUri, extensionFor, mediaTypeOf, registeredType } from '../shared/media';
@@ -66,10 +66,10 @@ export class PassingTrouble extends ItemError {
 	}
 }
 
-/** The name of a file without its extension, and its place among the results; undefined if it is the only one. */
+/** The name of a file without its extension, and its index among the results; undefined if it is the only one. */
 interface Named {
 	stem: string;
-	place: number | undefined;
+	index: number | undefined;
 }
 
 /** The result of one try: the file, or why there is none. */
@@ -148,9 +148,9 @@ export class Downloader {
 			if (!wanted.isFresh || clock.now() - askedAt > LINK_AGE_MS) await links.renew();
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.
-			for (const [index, place] of placesOfResults(task).entries()) {
-				const name = { stem: wanted.stem, place: resultUrls.length === 1 ? undefined : place };
-				files.push(await this.untilItComes(links, index, name, wanted));
+			for (const [at, index] of resultIndexes(task).entries()) {
+				const name = { stem: wanted.stem, index: resultUrls.length === 1 ? undefined : index };
+				files.push(await this.untilItComes(links, at, name, wanted));
 			}
 			return files;
 		});
@@ -158,7 +158,7 @@ export class Downloader {
 
 	private async untilItComes(
 		links: Links,
-		index: number,
+		at: number,
 		name: Named,
 		{ giveUpAt: deadline, isFresh }: Wanted,
 	): Promise<IBinaryData> {
@@ -167,7 +167,7 @@ export class Downloader {
 		const freshUntil = isFresh ? beganAt + FRESH_MS : -Infinity;
 		const signal = stopSignal(this.context);
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
-			const tried = await settled(this.tryOnce(links.at(index), name));
+			const tried = await settled(this.tryOnce(links.at(at), name));
 			if (signal?.aborted) throw new Stopped();
 			if ('error' in tried) throw tried.error;
 			if ('file' in tried.value) {
@@ -214,7 +214,7 @@ export class Downloader {
 		opened: StreamResponse,
 		url: string,
 		type: string,
-		{ stem, place }: Named,
+		{ stem, index }: Named,
 	): Promise<Try> {
 		const { headers } = opened;
 		const because = endingOf(opened, url);
@@ -233,7 +233,7 @@ export class Downloader {
 		const { beginning, whole: body } = begun;
 		const { pathname } = new URL(url);
 		const mimeType = mediaTypeOf(beginning, type, pathname);
-		const name = fileName(stem, place, extensionFor(mimeType, pathname));
+		const name = fileName(stem, index, extensionFor(mimeType, pathname));
 		let bytes = 0;
 		const counted = body.map((chunk) => {
 			bytes += chunk.length;

@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { stopSignal } from '../n8n/internals';
-import { placesOf } from '../service/answerFields';
+import { layersOf } from '../service/answerFields';
 import { closeAnswer, type OpenAnswer, openInTime, readAnswer } from '../service/boundedAnswer';
 import type { OpenFile } from '../service/connect';
 import { classifyAnswer } from '../service/meaning';
@@ -192,16 +192,16 @@ export function fileStem(
 	sent: IDataObject = {},
 	itemIndex?: number,
 ): string {
-	const prompt = [sent, ...placesOf(record)].map(promptIn).find((each) => each !== undefined);
+	const prompt = [sent, ...layersOf(record)].map(promptIn).find((each) => each !== undefined);
 	const id = wordsIn(taskId).at(-1)?.slice(-ID_SIGNS);
 	const number = itemIndex === undefined ? undefined : String(itemIndex + 1);
 	const parts = [number, firstWords(prompt ?? ''), id];
 	return parts.filter(Boolean).join('-') || 'result';
 }
 
-/** @param place the number of the result among the results of its task, from 0; undefined if it is the only one */
-export const fileName = (stem: string, place: number | undefined, extension: string | undefined) =>
-	[place === undefined ? stem : `${stem}-${place + 1}`, extension].filter(Boolean).join('.');
+/** @param index the number of the result among the results of its task, from 0; undefined if it is the only one */
+export const fileName = (stem: string, index: number | undefined, extension: string | undefined) =>
+	[index === undefined ? stem : `${stem}-${index + 1}`, extension].filter(Boolean).join('.');
 
 function promptIn({ prompt, input }: IDataObject): string | undefined {
 	if (typeof prompt === 'string') return prompt;

@@ -65,11 +65,11 @@ export function withoutResult(tasks: readonly IDataObject[]): string | undefined
  */
 export function missingResults(tasks: ReadonlyArray<TaskRecord | undefined>): string | undefined {
 	const gaps = tasks.flatMap((task) =>
-		task?.state === 'SUCCESS' && task.emptyPlaces !== undefined ? [task] : [],
+		task?.state === 'SUCCESS' && task.emptyIndexes !== undefined ? [task] : [],
 	);
 	const [first] = gaps;
 	if (first === undefined) return undefined;
-	const missing = gaps.reduce((sum, { emptyPlaces = [] }) => sum + emptyPlaces.length, 0);
+	const missing = gaps.reduce((sum, { emptyIndexes = [] }) => sum + emptyIndexes.length, 0);
 	const all = gaps.reduce((sum, { resultUrls }) => sum + resultUrls.length, missing);
 	return `${missing} of ${count(all, 'result')} missing: the service's list has places without a link, first in task ${first.taskId}`;
 }

@@ -1,7 +1,7 @@
 import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { isTool } from '../n8n/internals';
-import { creditsIn, placesOfResults, type TaskRecord } from '../service/taskRecord';
+import { creditsIn, resultIndexes, type TaskRecord } from '../service/taskRecord';
 import { inTableOrder, type ItemError } from '../shared/itemError';
 import { isRecord, isSame, plainName, toNumber } from '../shared/json';
 import { cutDataUris } from '../shared/media';
@@ -67,10 +67,10 @@ export function taskItems(
 	});
 	const urls = split && task.state === 'SUCCESS' ? task.resultUrls : [];
 	if (task.state === 'SUCCESS' && urls.length > 0) {
-		const places = placesOfResults(task);
+		const indexes = resultIndexes(task);
 		return urls.map((resultUrl, index) => {
 			const data = downloads?.[index];
-			const resultIndex = places[index];
+			const resultIndex = indexes[index];
 			return toItem({ ...json, resultUrl, resultIndex }, data && { [binaryField]: data });
 		});
 	}
@@ -105,7 +105,7 @@ export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
 
 type Entry = [name: string, value: IDataObject[string]];
 
-/** The places of a task's fields in an answer: the top, and inside these. */
+/** The layers of an answer that may have a task's fields: the top, and inside these. */
 const WRAPPERS = ['data', 'task'];
 
 /**

@@ -261,8 +261,8 @@ function throwStopping(
 	const stopping = stoppingItem(results, rule);
 	if (stopping === undefined) return;
 	const error = ItemError.from(results[stopping]);
-	const place = context.getInputData().length > 1 ? inputOf[stopping] : undefined;
-	throw error.toNodeError(context.getNode(), place, describeStop(error, paid));
+	const named = context.getInputData().length > 1 ? inputOf[stopping] : undefined;
+	throw error.toNodeError(context.getNode(), named, describeStop(error, paid));
 }
 
 /** The result of an entry. */

@@ -37,8 +37,8 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 			item = { json: checkBalance(body, parameters), pairedItem };
 		} catch (error) {
 			const failed = ItemError.from(error);
-			const place = context.getInputData().length > 1 ? itemIndex : undefined;
-			if (!context.continueOnFail()) throw failed.toNodeError(node, place);
+			const named = context.getInputData().length > 1 ? itemIndex : undefined;
+			if (!context.continueOnFail()) throw failed.toNodeError(node, named);
 			item = failed.toItem(node, pairedItem);
 		}
 		if (isTool(context)) output.push({ ...item, json: toolAnswer(item.json) });

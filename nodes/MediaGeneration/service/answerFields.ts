@@ -46,18 +46,18 @@ export function findTaskId(body: unknown): string | undefined {
 }
 
 function findNamedId(body: unknown): string | undefined {
-	return ID_NAMES.flatMap((name) => placesOf(body).map((place) => asTaskId(place[name]))).find(
+	return ID_NAMES.flatMap((name) => layersOf(body).map((layer) => asTaskId(layer[name]))).find(
 		(id) => id !== undefined,
 	);
 }
 
-/** Where a task may stand in an answer: it is the body itself, or inside `data` or `task`. */
-export const placesOf = (body: unknown): IDataObject[] =>
+/** The layers of an answer that may have a task: the body itself, and what is inside `data` or `task`. */
+export const layersOf = (body: unknown): IDataObject[] =>
 	isRecord(body) ? [body, body.data, body.task].filter(isRecord) : [];
 
 /** The part of an answer that has the state of a task, if there is one. */
 export const findStated = (body: unknown): IDataObject | undefined =>
-	placesOf(body).find(({ state }) => typeof state === 'string' && state.trim() !== '');
+	layersOf(body).find(({ state }) => typeof state === 'string' && state.trim() !== '');
 
 /** Whether an answer is about a task: it names a task, or has a state. */
 export const isOfTask = (body: unknown): boolean =>
@@ -107,9 +107,9 @@ export function findServiceMessage(
 	}
 	if (depth >= MAX_MESSAGE_DEPTH) return undefined;
 	const named = isRecord(body) ? plainFields(body) : undefined;
-	const places = named ? fields.map((field) => named.get(field)) : Array.isArray(body) ? body : [];
-	for (const place of places) {
-		const message = findServiceMessage(place, undefined, depth + 1);
+	const values = named ? fields.map((field) => named.get(field)) : Array.isArray(body) ? body : [];
+	for (const value of values) {
+		const message = findServiceMessage(value, undefined, depth + 1);
 		if (message !== undefined) return message;
 	}
 	return undefined;

@@ -2,7 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { isRecord, parsedJson, plainFields, toNumber } from '../shared/json';
 import { cutDataUris } from '../shared/media';
-import { findServiceMessage, findStated, placesOf, WHY_FIELDS } from './answerFields';
+import { findServiceMessage, findStated, layersOf, WHY_FIELDS } from './answerFields';
 import { ServiceError } from './serviceError';
 
 interface RecordBase {
@@ -24,17 +24,17 @@ export interface FailedTask extends RecordBase {
 interface SucceededTask extends RecordBase {
 	state: 'SUCCESS';
 	resultUrls: string[];
-	/** The places of the service's list of results that have no link, if there are such places. */
-	emptyPlaces?: number[];
+	/** The indexes in the service's list of results that have no link, if there are such indexes. */
+	emptyIndexes?: number[];
 }
 
 /** A task in one of the two final states (specification, section 3). */
 export type FinishedTask = FailedTask | SucceededTask;
 
-/** The places of a task's results in the service's own list. */
-export const placesOfResults = ({ resultUrls, emptyPlaces = [] }: SucceededTask): number[] =>
-	[...Array(resultUrls.length + emptyPlaces.length).keys()].filter(
-		(place) => !emptyPlaces.includes(place),
+/** The indexes of a task's results in the service's own list. */
+export const resultIndexes = ({ resultUrls, emptyIndexes = [] }: SucceededTask): number[] =>
+	[...Array(resultUrls.length + emptyIndexes.length).keys()].filter(
+		(index) => !emptyIndexes.includes(index),
 	);
 
 /** A task as the service reports it, parsed once (specification, section 2). */
@@ -77,7 +77,7 @@ export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string)
 
 /** @returns the credits that an answer names, whether it has a state or not; null if it names none */
 export const creditsIn = (body: unknown): number | null =>
-	placesOf(body)
+	layersOf(body)
 		.map(({ creditsConsumed }) => toNumber(creditsConsumed))
 		.find((credits) => credits !== null) ?? null;
 
@@ -85,17 +85,17 @@ function resultsIn(source: IDataObject, baseUrl: string | undefined) {
 	const origin = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
 	const results = readResults(resultFieldOf(source), origin);
 	const resultUrls = results.filter((link) => link !== null);
-	const emptyPlaces = [...results.keys()].filter((place) => results[place] === null);
-	// Without any link there are no results, and no places that lack a result.
-	const hasGaps = emptyPlaces.length > 0 && resultUrls.length > 0;
-	return { resultUrls, ...(hasGaps && { emptyPlaces }) };
+	const emptyIndexes = [...results.keys()].filter((index) => results[index] === null);
+	// Without any link there are no results, and none is missing.
+	const hasGaps = emptyIndexes.length > 0 && resultUrls.length > 0;
+	return { resultUrls, ...(hasGaps && { emptyIndexes }) };
 }
 
 /** The reason in a record: where the state is, or around it. */
 function findReason(record: IDataObject): string | undefined {
 	const stated = findStated(record);
-	return [stated, stated === record ? undefined : placesOf(record)[0]]
-		.map((place) => place && findServiceMessage(place, WHY_FIELDS))
+	return [stated, stated === record ? undefined : layersOf(record)[0]]
+		.map((layer) => layer && findServiceMessage(layer, WHY_FIELDS))
 		.find((reason) => reason !== undefined);
 }
 
@@ -137,7 +137,7 @@ export const resultFieldOf = (record: IDataObject): unknown =>
 const MAX_RESULT_DEPTH = 5;
 
 /**
- * The results of a task, by their places in the service's own list. A place of the list that has no link is `null`.
+ * The results of a task, in the order of the service's own list. An entry of the list that has no link is `null`.
  *
  * @param origin of the service, for links without a host; undefined if it is not known
  * @see docs/service.md, section 2

@@ -92,8 +92,8 @@ export class ItemError extends Error {
 	 */
 	toNodeError(node: INode, itemIndex: number | undefined, description = this.description): Error {
 		const { statusCode } = this;
-		const place = itemIndex === undefined ? '' : ` (item ${itemIndex + 1})`;
-		const message = this.message.replace(place, '') + place;
+		const number = itemIndex === undefined ? '' : ` (item ${itemIndex + 1})`;
+		const message = this.message.replace(number, '') + number;
 		const options = { message, description };
 		// A new object and never the original error, which contains the request, and so the API key.
 		const error =

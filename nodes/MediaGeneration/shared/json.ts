@@ -51,9 +51,9 @@ export const isName = (value: unknown): value is string =>
 
 /** @returns the number at a path such as `a.b[0]`, as `toNumber` reads it; null if there is none */
 export function numberAt(value: unknown, path: string): number | null {
-	const found = namesIn(path).reduce((place, name) => {
-		if (Array.isArray(place)) return place[Number(name)] as unknown;
-		return isRecord(place) && Object.hasOwn(place, name) ? place[name] : undefined;
+	const found = namesIn(path).reduce((inner, name) => {
+		if (Array.isArray(inner)) return inner[Number(name)] as unknown;
+		return isRecord(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined;
 	}, value);
 	return toNumber(found);
 }
