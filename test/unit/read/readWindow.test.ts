@@ -60,7 +60,19 @@ it('of the reads that were under way together only the first refusal counts', as
 	const all = Promise.all(Array.from({ length: 12 }, async () => await settled(window.read(read))));
 	await passTime(all);
 	// One halving of four, and half a second: four would have been four halvings and a pause of four seconds.
-	expect(state.at[4]).toBeLessThan(2 * SECOND);
+	const [fifth = 0, sixth, seventh] = state.at.slice(4);
+	expect(fifth).toBeLessThan(2 * SECOND);
+	expect(sixth).toBeLessThan(fifth + SECOND / 10);
+	expect(seventh).toBeGreaterThanOrEqual(fifth + SECOND);
+});
+
+it('pauses twice as long after each further refusal, half a minute at most, and briefly again after an answer', async () => {
+	const { state, read } = service(0, (sent) => (sent === 8 ? undefined : tooMany()));
+	const window = new ReadWindow(undefined);
+	for (let reads = 0; reads < 11; reads++) await passTime(settled(window.read(read)));
+	const pauses = state.at.slice(1).map((at, index) => at - (state.at[index] ?? 0));
+	const rounded = pauses.map((ms) => Math.round(ms / 100) / 10);
+	expect(rounded).toEqual([0.5, 1, 2, 4, 8, 16, 30, 30, 0, 0.5]);
 });
 
 it('asks no read before the time that the service names', async () => {
