@@ -35,21 +35,35 @@ const PROCESSES = {
 	'first turns': [0, 1, 2],
 	'later turns': [0, 1, 2],
 	retries: [0, 1, 2],
+	orders: [1, 2],
+};
+
+/** A callback and the execution that it starts are a dozen effects; the orders of a run are eight at most, as a rule. */
+const MOST_EFFECTS = {
+	anything: 30,
+	callbacks: 12,
+	turns: 30,
+	'first turns': 30,
+	'later turns': 30,
+	retries: 30,
+	orders: 3,
 };
 
 /**
  * A process dies after so many effects since its start: of any kind; of callbacks and what they start; of executions
- * that were asleep before; of the first turns of runs; of their later turns, also after the faults have stopped; or of
- * retries.
+ * that were asleep before; of the first turns of runs; of their later turns, also after the faults have stopped; of
+ * retries; or of the orders of later turns, as they are sent.
  */
 const kill = (of: keyof typeof PROCESSES) =>
 	fc.record({
 		process: number(...PROCESSES[of]),
 		of: fc.constant(of),
-		// A callback and the execution that it starts are a dozen effects.
-		afterEffects: fc.oneof(fc.nat({ max: of === 'callbacks' ? 12 : 30 }), fc.nat({ max: 8 })),
+		afterEffects: fc.oneof(
+			fc.nat({ max: MOST_EFFECTS[of] }),
+			fc.nat({ max: Math.min(8, MOST_EFFECTS[of]) }),
+		),
 		// Whether the last effect takes place.
-		isSeen: fc.boolean(),
+		isSeen: of === 'orders' ? fc.constantFrom(true, true, true, false) : fc.boolean(),
 		downMs: number(1_000, 30_000),
 	});
 
@@ -211,17 +225,25 @@ const PARTS = {
 	storeOutages: few(fc.record({ at, forMs: number(30_000) }), 1, 1, 7),
 	/** Writes to that store, counted from the first, whose answer is lost. */
 	lostAnswers: few(fc.nat({ max: 30 }), 2, 1, 6),
-	moreKills: few(fc.oneof(kill('first turns'), kill('later turns'), kill('retries')), 2, 1, 5),
+	moreKills: few(
+		fc.oneof(kill('first turns'), kill('later turns'), kill('retries'), {
+			weight: 4,
+			arbitrary: kill('orders'),
+		}),
+		2,
+		1,
+		2,
+	),
 	/** Whether the user starts two retries of an execution at the same moment. */
 	retriesTwice: fc.constantFrom(false, false, false, true),
 	/** The user retries an execution that is asleep, as n8n's API allows. */
-	retriesAsleep: few(fc.record({ at }), 1, 1, 10),
+	retriesAsleep: few(fc.record({ at }), 1, 1, 4),
 	/** n8n takes a run that it has woken the nth time for asleep so long after that, and wakes it again. */
 	doubleWakes: few(
 		fc.record({ nth: fc.integer({ min: 1, max: 3 }), afterMs: number(100, 500, 2_000) }),
 		1,
 		1,
-		7,
+		4,
 	),
 	/** A task, counted from the first one created, that the service no longer knows so long after its create. */
 	forgotten: few(fc.record({ nth: fc.nat({ max: 4 }), afterMs: number(0, 1_000, 5_000) }), 1, 1, 9),
@@ -267,10 +289,12 @@ function makePatient(history: History): History {
 	const isSlow = longPauses.length + windows.length + forgotten.length > 0;
 	const [mended] = unfit;
 	// n8n wakes a run twice from a state that it stored before: a minute later that state is another one.
-	const { doubleWakes, slowStores } = history;
+	const { doubleWakes, slowStores, retriesAsleep } = history;
 	return {
 		...history,
 		doubleWakes: slowStores.length > 0 ? [] : doubleWakes,
+		// A retry of what sleeps needs the API, and a second wake needs a start of n8n in the same minute.
+		retriesAsleep: doubleWakes.length > 0 ? [] : retriesAsleep,
 		node: {
 			...history.node,
 			...(isSlow && { completion: 'wait', timeoutSeconds: DAY_SECONDS }),

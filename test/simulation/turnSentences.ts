@@ -185,8 +185,9 @@ export const turnSentences = {
 			[...groupBy(missed, ({ taskId = '' }) => taskId)].flatMap(([taskId, reads]) => {
 				const [first, ...more] = reads.filter((read) => isOf(row, read));
 				// A run that sleeps looks less and less often. Each further try of n8n looks once.
-				const asideMs = row.isWokenTwice ? ASIDE_MS : 0;
-				const lateAt = (first?.at ?? 0) + FORGOTTEN_MS + 2 * storeMs + asideMs;
+				// What a second wake stores may take the place of what the first one has heard.
+				const againMs = row.isWokenTwice ? ASIDE_MS + FORGOTTEN_MS : 0;
+				const lateAt = (first?.at ?? 0) + FORGOTTEN_MS + 2 * storeMs + againMs;
 				const late = more.filter(({ at }) => at > lateAt);
 				return late.length >= world.history.node.maxTries
 					? [`execution ${row.id} reads ${taskId} until ${late.at(-1)?.at} ms`]
@@ -212,5 +213,10 @@ function hasEnded(world: World, row: Row): boolean {
 		['success', 'error'].includes(each.status) &&
 		!each.isKilled &&
 		goesOnUntil(each) > (each.endedAt ?? 0) + SECOND;
-	return later.every(({ status }) => isTerminal(status)) && later.some(isWhole);
+	// An execution that sleeps may be retried, and be killed after that.
+	const killedAt = row.isKilled ? (row.endedAt ?? 0) : -Infinity;
+	return (
+		later.every(({ status }) => isTerminal(status)) &&
+		later.some((each) => isWhole(each) && (each.endedAt ?? 0) >= killedAt)
+	);
 }

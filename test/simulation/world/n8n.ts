@@ -128,9 +128,12 @@ export class N8n extends MemoryN8n {
 			'first turns': () => this.isOfRun(({ wakes }) => wakes === 0),
 			'later turns': () => this.isOfRun(({ wakes }) => wakes > 0),
 			retries: () => this.isOfRun(({ retryOf }) => retryOf !== undefined),
+			orders: (isCreate: boolean) => isCreate && this.isOfRun(({ wakes }) => wakes > 0),
 		};
 		const isLasting = history.moreKills.includes(kill as (typeof history.moreKills)[number]);
-		return { ...kill, counts: () => (isLasting || this.world.isTroubled) && isCounted[kill.of]() };
+		const counts = (isCreate: boolean) =>
+			(isLasting || this.world.isTroubled) && isCounted[kill.of](isCreate);
+		return { ...kill, counts };
 	}
 
 	/** Whether what happens at present belongs to such an execution of the user's workflow. */

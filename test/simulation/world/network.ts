@@ -94,7 +94,9 @@ export class Network {
 	async request(options: Request): Promise<unknown> {
 		const { time } = this.world;
 		const { activity } = time;
-		if (activity.process && !activity.process.effect()) return await new Promise(() => undefined);
+		const isCreate = options.method === 'POST' && options.url.startsWith(BASE_URL);
+		const { process } = activity;
+		if (process && !process.effect(isCreate)) return await new Promise(() => undefined);
 		return await new Promise<Response>((resolve, reject) => {
 			let isOver = false;
 			const end: Requester['end'] = (delay, what) => {

@@ -13,8 +13,8 @@ export interface Death {
 	afterEffects: number;
 	isSeen: boolean;
 	downMs: number;
-	/** Whether what happens at present is such an effect. */
-	counts: () => boolean;
+	/** Whether what happens at present is such an effect. @param isCreate whether it is a create that is sent */
+	counts: (isCreate: boolean) => boolean;
 }
 
 /**
@@ -48,11 +48,12 @@ export class Process {
 	/**
 	 * Notes something that is seen outside of the process: a request, a write to the database, a line in the log.
 	 *
+	 * @param isCreate whether it is a create that is sent to the service
 	 * @returns whether it takes place: a dead process does nothing
 	 */
-	effect(): boolean {
+	effect(isCreate = false): boolean {
 		if (this.isDead) return false;
-		if (!this.death?.counts() || this.effects++ < this.death.afterEffects) return true;
+		if (!this.death?.counts(isCreate) || this.effects++ < this.death.afterEffects) return true;
 		this.die();
 		return this.death.isSeen;
 	}
