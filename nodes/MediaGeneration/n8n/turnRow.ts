@@ -35,7 +35,7 @@ export const retryGoesOn = () =>
  * was stopped.
  */
 export class TurnRow {
-	/** Whether a retry has claimed the turn while it ordered. */
+	/** Whether a retry has claimed the execution while it ordered. */
 	isTaken = false;
 
 	private readonly row: LedgerRow;
@@ -74,7 +74,7 @@ export class TurnRow {
 	/**
 	 * To be called before an order is sent. What comes together is written together.
 	 *
-	 * @throws ItemError if a retry has claimed the turn: it orders what is not noted
+	 * @throws ItemError if a retry has claimed the execution: it orders what is not noted
 	 */
 	async note(place: string): Promise<void> {
 		if (this.turn === 0 || !this.isKept || this.noted.has(place)) return;
@@ -92,7 +92,7 @@ export class TurnRow {
 			}
 			for (const each of places) this.noted.add(each);
 		});
-		// A retry claims the turn, and reads the notes after that. So one of the two sees the other.
+		// A retry claims the execution, and reads the notes after that. So one of the two sees the other.
 		if (!(await this.isClaimed())) return;
 		this.isTaken = true;
 		throw retryGoesOn();
@@ -114,7 +114,7 @@ export class TurnRow {
 	}
 
 	/**
-	 * Of several retries of an execution one may order. The claim of a retry that was killed passes on to its own retry.
+	 * Of several retries of an execution one may order, and the execution itself no more. The claim of a retry that was killed passes on to its own retry.
 	 *
 	 * @param killed the retry whose claim it may be
 	 * @returns whether this execution has the claim
@@ -134,7 +134,7 @@ export class TurnRow {
 		await this.ask(async () => await this.claimRow.clear());
 	}
 
-	/** Whether a retry has claimed the turn. */
+	/** Whether a retry has claimed the execution: it orders what is left, in this turn and in later ones. */
 	async isClaimed(): Promise<boolean> {
 		return this.isKept && (await this.ask(async () => await this.claimRow.size())) > 0;
 	}
@@ -148,7 +148,7 @@ export class TurnRow {
 
 	private get claimRow(): LedgerRow {
 		const run = internalsOf(this.context).runIndex ?? 0;
-		return new LedgerRow(this.context, `retry of turn ${this.turn} of ${this.execution}.${run}`);
+		return new LedgerRow(this.context, `retry of ${this.execution}.${run}`);
 	}
 
 	/** Whether there is an execution that can be retried. */

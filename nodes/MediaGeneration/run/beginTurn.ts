@@ -1,18 +1,10 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
-import {
-	createNoneAgain,
-	errorOf,
-	isToOrder,
-	placeOf,
-	type StoredError,
-	storedError,
-	type TaskEntry,
-} from '../create/taskEntry';
+import { errorOf, isToOrder, placeOf, type StoredError, storedError } from '../create/taskEntry';
 import { whenEndIsStored } from '../n8n/executionEnd';
 import { retriedBy } from '../n8n/internals';
-import { NOTHING_ORDERED, retryGoesOn, TurnRow } from '../n8n/turnRow';
+import { NOTHING_ORDERED, TurnRow } from '../n8n/turnRow';
 import { noteWake } from '../n8n/wakes';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -31,7 +23,6 @@ const STORE_FAILS_MS = 60_000;
  * one of them has written the row of the turn, and the other one stands aside.
  *
  * @returns what `execute` returns, if the run sleeps on; undefined if the turn has begun
- * @throws ItemError if a retry of the execution orders what is left
  */
 export async function wakeUp(
 	context: IExecuteFunctions,
@@ -50,20 +41,6 @@ export async function wakeUp(
 		}
 		// Nobody has stored the turn: its process is dead.
 		journal.putInDoubt(await row.notesOf(placesToOrder(journal)), row.execution);
-	}
-	if (journal.entries.some(mayBeOrdered) && (await row.isClaimed())) {
-		// n8n retries executions that sleep, too, and wakes them all the same.
-		if (journal.entries.some(isToOrder)) {
-			// n8n may try again (*Retry On Fail*): that try begins the turn anew.
-			await row.clear();
-			whenEndIsStored(
-				context,
-				() => true,
-				async () => await clear(context, journal.rows),
-			);
-			throw retryGoesOn();
-		}
-		journal.entries.forEach(createNoneAgain);
 	}
 	// n8n keeps the hints of the last turn.
 	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
@@ -201,11 +178,6 @@ async function clear(context: IExecuteFunctions, rows: Journal['rows']): Promise
 /** Whether another execution has written the journal. */
 export const isRetry = ({ beginning }: Journal): boolean =>
 	beginning === 'killed' || beginning === 'retried';
-
-/** Whether the task of an entry may be created, now or when it has failed. */
-const mayBeOrdered = (entry: TaskEntry): boolean =>
-	isToOrder(entry) ||
-	(entry.plan?.kind === 'create' && entry.end === undefined && entry.plan.retryFailed > 0);
 
 const placesToOrder = (journal: Journal): string[] =>
 	journal.entries.filter(isToOrder).map(placeOf);
