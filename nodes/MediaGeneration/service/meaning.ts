@@ -41,7 +41,7 @@ export type Kind =
 export interface Meaning {
 	kind: Kind;
 	/** `stranger`: something before the service, such as a proxy, a firewall or a login page. */
-	speaker: 'service' | 'stranger' | 'nobody';
+	speaker: 'service' | 'stranger';
 	/** Whether the service did what a create asked for. Only after `no` a create may be sent again. */
 	taken: 'yes' | 'no' | 'unknown';
 	/** What the answer is about: this request alone, the base URL, the API key, or the account. */
@@ -93,7 +93,7 @@ const VERDICTS: Record<Kind, Verdict> = {
 /** @returns what is known of a request without a look at an answer */
 export const meaningOf = (kind: Kind): Meaning => ({
 	...VERDICTS[kind],
-	speaker: kind === 'unreachable' || kind === 'noAnswer' ? 'nobody' : 'service',
+	speaker: 'service',
 	mayBeItem: false,
 	retryAfterMs: undefined,
 });

@@ -143,9 +143,8 @@ const MAX_RESULT_DEPTH = 5;
  * @see docs/service.md, section 2
  */
 function readResults(value: unknown, origin: string | undefined): Array<string | null> {
-	const list = typeof value === 'string' && /^\s*\[/.test(value) ? parsedJson(value) : value;
-	if (!Array.isArray(list)) return readResultUrls(value, origin);
-	return list.flatMap((entry): Array<string | null> => {
+	if (!Array.isArray(value)) return readResultUrls(value, origin);
+	return value.flatMap((entry): Array<string | null> => {
 		const links = readResultUrls(entry, origin);
 		return links.length > 0 ? links : [null];
 	});
