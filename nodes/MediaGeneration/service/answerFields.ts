@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isRecord, plainFields, toNumber } from '../shared/json';
+import { isRecord, plainFields, plainName, toNumber } from '../shared/json';
 
 /** Longer than any id of a service, and short enough for a URL. */
 const MAX_TASK_ID_LENGTH = 512;
@@ -30,19 +30,14 @@ export const comparableId = (taskId: string): string =>
 const ID_NAMES = ['taskId', 'task_id', 'taskID', 'taskid', 'TaskId'];
 
 /**
- * Finds the task id in a create response or a callback body: first `taskId`, at the top or inside `data` or `task`; then
- * `task_id` and other spellings; then `id`. `id` comes last, because an event or an answer around the task often has an
- * `id` of its own, and `data` may have that of a customer. The specification does not show the body of a callback
- * (section 6).
+ * Finds the task id in a create response or a callback body: first `taskId`, wherever a task may stand; then `task_id` and
+ * other spellings; then `id`, of the innermost place first. `id` comes last, because an event or an answer around the task
+ * often has an `id` of its own, and `data` may have that of a customer. The specification does not show the body of a
+ * callback (section 6).
  */
 export function findTaskId(body: unknown): string | undefined {
-	const named = findNamedId(body);
-	if (named !== undefined || !isRecord(body)) return named;
-	const { data, task } = body;
-	return [task, isRecord(data) ? data.task : undefined, data, body]
-		.filter(isRecord)
-		.map(({ id }) => asTaskId(id))
-		.find((id) => id !== undefined);
+	const ids = placesOf(body).map(({ id }) => asTaskId(id));
+	return findNamedId(body) ?? ids.findLast((id) => id !== undefined);
 }
 
 function findNamedId(body: unknown): string | undefined {
@@ -51,13 +46,26 @@ function findNamedId(body: unknown): string | undefined {
 	);
 }
 
-/** Where a task may stand in an answer: it is the body itself, or inside `data` or `task`. */
-export const placesOf = (body: unknown): IDataObject[] =>
-	isRecord(body) ? [body, body.data, body.task].filter(isRecord) : [];
+/** Where a task may stand in an answer, the outermost place first: it is the body itself, or inside `data` or `task`. */
+export function placesOf(body: unknown): IDataObject[] {
+	if (!isRecord(body)) return [];
+	const { data, task } = body;
+	return [body, data, isRecord(data) ? data.task : undefined, task].filter(isRecord);
+}
 
 /** The part of an answer that has the state of a task, if there is one. */
 export const findStated = (body: unknown): IDataObject | undefined =>
 	placesOf(body).find(({ state }) => typeof state === 'string' && state.trim() !== '');
+
+/**
+ * The values of a field of a task, also in another writing, such as `result_urls`: that beside the state first, since the
+ * state and the rest may stand in different places.
+ */
+export const valuesOf = (body: unknown, name: string): unknown[] =>
+	[findStated(body), ...placesOf(body)]
+		.filter(isRecord)
+		.map((place) => place[name] ?? plainFields(place).get(plainName(name)))
+		.filter((value) => value !== undefined && value !== null);
 
 /** Whether an answer is about a task: it names a task, or has a state. */
 export const isOfTask = (body: unknown): boolean =>
