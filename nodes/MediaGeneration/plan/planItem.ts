@@ -8,7 +8,7 @@ import { readOutputOptions } from '../report/taskItems';
 import { asTaskId } from '../service/answerFields';
 import type { Account, Connection } from '../service/connect';
 import { estimateCostUsd, isPricedBySecond } from '../service/money';
-import { ItemError } from '../shared/itemError';
+import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { readCreateBodies } from './createBody';
@@ -183,10 +183,18 @@ async function withStored(context: IExecuteFunctions, entries: unknown[]): Promi
 	return (await Promise.all(all)).flat();
 }
 
-/** The entries of a list, of a text, or of items, also as n8n copies them: `[{ "taskId": … }]`. */
+/**
+ * The entries of a list, of a text, or of items: as n8n copies them, `[{ "taskId": … }]`, also those of the error output,
+ * of a run that was passed over, and as `$input.all()` has them.
+ */
 function entriesOf(value: unknown): unknown[] {
 	if (Array.isArray(value)) return value.flatMap(entriesOf);
-	if (isRecord(value)) return [value.taskId ?? value];
+	if (isRecord(value)) {
+		const { json, taskIds } = value;
+		const inside = isRecord(json) ? json : Array.isArray(taskIds) ? taskIds : undefined;
+		const taskId = taskIdIn(value);
+		return taskId === undefined && inside ? entriesOf(inside) : [taskId ?? value];
+	}
 	if (typeof value === 'string') {
 		const json = parsedJson(value);
 		return typeof json === 'object' ? entriesOf(json) : textsIn(value, /[,\r\n]/);

@@ -101,6 +101,16 @@ describe('a task to read', () => {
 			{ items: ['a', 'b', 'c'].map((taskId) => ({ taskId, id: 1 })) },
 		],
 		['items copied as JSON', '[{ "taskId": "a" },\n{ "taskId": "b" }, { "taskId": "c" }]', {}],
+		[
+			'items of the error output, and of a run that was passed over',
+			'[{ "error": "late", "details": { "taskId": "a" } }, { "error": "passed over", "taskIds": ["b", "c"] }]',
+			{},
+		],
+		[
+			'items as n8n has them',
+			'={{ ["a", "b", "c"].map((taskId) => ({ json: { taskId }, pairedItem: 0 })) }}',
+			{},
+		],
 		['a list as a cell or an agent writes it', '={{ $json.ids }}', { ids: '["a", "b", "c"]' }],
 	])('may be many, by %s, each with the item it came from', async (_what, taskId, item) => {
 		const { items } = await read(taskId, item);
