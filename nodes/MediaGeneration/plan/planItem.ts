@@ -22,8 +22,14 @@ export interface TriggerAddresses extends Account, Partial<Pick<Connection, 'mod
 	ownTrigger: () => Promise<string>;
 }
 
+const RESOURCES = { image: 'Image', video: 'Video', task: 'Task' };
+
 /** The operations on a task that exists already. */
-const READS = ['get', 'wait', 'redeliver'];
+const READS = { get: 'Get', wait: 'Wait', redeliver: 'Send Result Again' };
+
+/** The operations of each resource, with their names in the panel. */
+const operationsOf = (resource: keyof typeof RESOURCES): Record<string, string> =>
+	resource === 'task' ? { create: 'Create', ...READS } : { generate: 'Generate' };
 
 /**
  * Reads and checks all parameters of an input item.
@@ -45,8 +51,9 @@ export async function planItem(
 	});
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
-		const operation = String(parameters.value('operation'));
-		const isRead = parameters.value('resource') === 'task' && READS.includes(operation);
+		const resource = choice('Resource', parameters.value('resource'), RESOURCES);
+		const operation = choice('Operation', parameters.value('operation'), operationsOf(resource));
+		const isRead = operation in READS;
 		// This comes first: it holds for the whole run, even if the item is refused.
 		isDry = parameters.flag('dryRun', 'Dry Run');
 		const base: PlanBase = {

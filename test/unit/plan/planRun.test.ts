@@ -234,6 +234,16 @@ describe('what cannot be meant', () => {
 		expect(file.message).toContain('task task-7, which');
 	});
 
+	it.each([
+		['Resource', "'audio'", { resource: 'audio' }, 'image, video or task'],
+		['Operation', "'create'", { operation: 'create' }, 'generate'],
+		['Operation', "'retry'", task('retry', {}), 'create, get, wait or redeliver'],
+	])('a %s that does not exist is refused: %s', async (label, said, parameters, values) => {
+		const { message, description } = await refusalOf({ prompt: 'A', ...parameters });
+		expect(message).toBe(`The parameter '${label}' is ${said}`);
+		expect(description).toContain(`must give ${values}.`);
+	});
+
 	it('an incoming item of a dry run is told from an empty field', async () => {
 		const items = json({ taskId: null, state: null, resultUrls: [], dryRun: true });
 		const imageUrl = '={{ $json.resultUrls[0] }}';
