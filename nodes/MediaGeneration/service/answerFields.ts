@@ -91,8 +91,8 @@ export const WHY_FIELDS = [
 /** The same for other answers. In a task record these fields repeat what the user sent. */
 const FURTHER_FIELDS = ['details', 'description', 'title', 'data'];
 
-/** An envelope says this of itself, also around a failure. */
-const NOTHING_SAID =
+/** An envelope says this of itself, also around a failure; and a field without a value. */
+export const NOTHING_SAID =
 	/^(ok|okay|success(ful|fully)?|succeeded|done|null|none|n\/a|true|false)[.!]?$/i;
 
 const MAX_MESSAGE_DEPTH = 4;

@@ -2,7 +2,14 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { isRecord, parsedJson, plainFields, toNumber } from '../shared/json';
 import { cutDataUris } from '../shared/media';
-import { findServiceMessage, findStated, placesOf, valuesOf, WHY_FIELDS } from './answerFields';
+import {
+	findServiceMessage,
+	findStated,
+	NOTHING_SAID,
+	placesOf,
+	valuesOf,
+	WHY_FIELDS,
+} from './answerFields';
 import { ServiceError } from './serviceError';
 
 interface RecordBase {
@@ -201,6 +208,7 @@ const PATH = /^(?:\/|\.{1,2}\/|[^\s:?#/]+\/\S*$|[^\s:/?#]+\.[a-z0-9]{2,5}(?:\?|$
 function asLink(text: string, origin: string | undefined): string | undefined {
 	if (/^data:[^,]*,/i.test(text)) return text;
 	if (/^https?:\/\/[^\s/]/i.test(text)) return URL.canParse(text) ? text : undefined;
-	if (origin === undefined || !PATH.test(text) || !URL.canParse(text, origin)) return undefined;
+	const isPath = PATH.test(text) && !NOTHING_SAID.test(text);
+	if (origin === undefined || !isPath || !URL.canParse(text, origin)) return undefined;
 	return new URL(text, origin).href;
 }

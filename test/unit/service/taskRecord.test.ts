@@ -94,7 +94,7 @@ describe('a record', () => {
 		['a data URI', 'data:image/png;base64,AAAA', ['data:image/png;base64,AAAA']],
 		['a link without a host', '/files/1.png', ['https://api.example.com/files/1.png']],
 		['a path', ['files/1.png?x=1'], ['https://api.example.com/files/1.png?x=1']],
-		['words', ['none', 'not ready', 'pending'], []],
+		['words', ['none', 'not ready', 'pending', 'N/A'], []],
 		['a link that nobody can fetch', ['s3://bucket/1.png', 'https://'], []],
 	])('has its results read from %s', (_shape, resultUrls, expected) => {
 		const task = parseTaskRecord(
