@@ -95,6 +95,16 @@ const testRules = [
 	...MESSAGES.flatMap(([statuses, message]) =>
 		statuses.map((value) => ({ type: 'responseCode', properties: { value, message } })),
 	),
+	// Many services answer everything with 200, and put the true status into the body.
+	...MESSAGES.filter(([[status]]) => status === 401 || status === 403).flatMap(
+		([[status], message]) =>
+			[status, String(status)].flatMap((value) =>
+				['code', 'status', 'statusCode'].map((key) => ({
+					type: 'responseSuccessBody',
+					properties: { key, value, message },
+				})),
+			),
+	),
 	// Many sites answer any address with a web page and status 200, which would pass for the service.
 	{
 		type: 'responseSuccessBody',

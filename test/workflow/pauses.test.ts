@@ -27,6 +27,13 @@ it.each([
 	},
 );
 
+it('a service that asks for pauses for ever is given up after the timeout', async () => {
+	on.service.configure({ createStatus: { status: 429, retryAfter: 120 } });
+	const run = await on.start(imageNode({ timeout: 600 }), prompts('a', 'b'));
+	expect((await run.end()).error?.message).toContain('HTTP 429');
+	expect(on.elapsed).toBeLessThan(15 * 60 * SECOND);
+});
+
 it('a turn that is killed after three creates leaves three items in doubt', async () => {
 	const items = Array.from({ length: 200 }, (_, i) => item(`p${i}`, { latencyMs: 30_000 }));
 	const run = await on.start(imageNode({ suspendAfter: 1 }), prompts(...items));

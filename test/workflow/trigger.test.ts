@@ -175,6 +175,14 @@ describe('a host of results', () => {
 		expect(await counts([task, { ...downloading, mode: 'retry' }])).toEqual([1]);
 	});
 
+	it('that asks to wait is not asked before', async () => {
+		on.service.configure({ mediaStatus: { status: 503, retryAfter: 1800 } });
+		const begun = await begin(finished());
+		await begun.wake();
+		expect(on.elapsed).toBeGreaterThan(30 * MINUTE);
+		expect(begun.row.sleeps).toBe(2);
+	});
+
 	it('lets nothing of the callback out where n8n passes over the sleeping trigger', async () => {
 		on.service.configure(TROUBLE);
 		const task = finished();

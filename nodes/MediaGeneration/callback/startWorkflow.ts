@@ -165,7 +165,7 @@ const isTimeLeft = (context: IExecuteFunctions): boolean =>
 async function sleep(
 	context: IExecuteFunctions,
 	admitted: readonly Admitted[],
-	{ message }: PassingTrouble,
+	{ message, retryAfterMs }: PassingTrouble,
 ): Promise<INodeExecutionData[][]> {
 	// The time of day: another process may go on.
 	const now = Date.now();
@@ -174,6 +174,7 @@ async function sleep(
 	const sleeper = {
 		startedAt: since,
 		isOverdue: false,
+		notBefore: now + retryAfterMs,
 		dueAt: [since + ALL_TRIES_MS],
 	};
 	const until = new Date(nextWakeAt(sleeper, now));

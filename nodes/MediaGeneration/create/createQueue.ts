@@ -4,6 +4,7 @@ import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { Semaphore } from '../shared/promises';
 import type { AccountLimits, Ticket } from './accountLimits';
+import type { StoredRun } from './storedJournal';
 
 /** How long a run tries an address that does not answer as the service does, if the service has never answered. */
 const NO_SERVICE_PATIENCE_MS = 5_000;
@@ -19,11 +20,7 @@ const LONGEST_REST_MS = 10 * 60_000;
 const isOfAddress = ({ meaning }: ServiceError) => meaning.scope === 'address';
 
 /** What a queue knows, and the queue of a later turn needs. Times are milliseconds of the clock. */
-export interface QueueState {
-	quietSince?: number | undefined;
-	pausedUntil?: number | undefined;
-	inVain?: number | undefined;
-}
+export type QueueState = Pick<StoredRun, 'quietSince' | 'pausedUntil' | 'inVain'>;
 
 /** What the orders need to know of the turn, and what they tell it. */
 export interface TurnOfQueue {
@@ -48,7 +45,7 @@ export class CreateQueue {
 	hasCreated = false;
 
 	/** Whether the service has refused an order, so that there is a service at the address. */
-	private hasAnswered = false;
+	private hasAnswered: boolean;
 
 	/** Since when no order is admitted and no task finishes. */
 	private quietSince: number | undefined;
@@ -95,6 +92,8 @@ export class CreateQueue {
 		private readonly most = Infinity,
 	) {
 		this.quietSince = quietSince;
+		// Without any answer the run would have ended before this turn.
+		this.hasAnswered = quietSince !== undefined;
 		this.inVain = inVain;
 		if (pausedUntil > clock.now()) {
 			this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
@@ -138,15 +137,13 @@ export class CreateQueue {
 		let patienceMs = 0;
 		for (;;) {
 			if (this.signal?.aborted) throw new Stopped();
-			if (this.closed) {
-				if (this.closed.error) throw ItemError.from(this.closed.error);
-				return undefined;
-			}
+			if (this.closedBy) throw ItemError.from(this.closedBy);
 			const now = clock.now();
-			if (this.turn.isOver || now >= until) return undefined;
+			if (this.isOver || now >= until) return undefined;
 			// Who waits for the end of a pause goes on to wait, although the last task ends meanwhile.
 			patienceMs = Math.max(patienceMs, patience());
 			this.checkPatience(patienceMs, until, now);
+			if (this.turn.isOver) return undefined;
 			const at = this.nextAt(now);
 			if (at <= now) {
 				this.gap.take();
@@ -165,10 +162,12 @@ export class CreateQueue {
 		if (refusal === undefined || this.limits.underWay > 0) return;
 		const isShort = isOfAddress(refusal) && !this.hasCreated && !this.hasAnswered;
 		const longestMs = isShort ? Math.min(NO_SERVICE_PATIENCE_MS, patienceMs) : patienceMs;
-		if (now - quietSince > longestMs) throw ItemError.from(refusal);
+		// A pause ends the turn, and the patience all the same; but not before this turn has tried.
+		const hasTried = this.askedUntil > -Infinity;
+		if (hasTried && now - quietSince > longestMs) throw ItemError.from(refusal);
 		const pausedMs = this.pausedUntil - now;
 		const isTooLong = pausedMs > patienceMs || (pausedMs > until - now && !this.turn.maySleep);
-		if (!isTooLong) return;
+		if (!isTooLong || this.turn.isOver) return;
 		// A pause of the run's own is no word of the service.
 		if (this.askedUntil < this.pausedUntil) throw ItemError.from(refusal);
 		throw ItemError.because(

@@ -1,6 +1,6 @@
 import type { DeduplicationItemTypes, IExecuteFunctions } from 'n8n-workflow';
 
-import { digest } from '../shared/json';
+import { digest, isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
 import { internalsOf, runningNode } from './internals';
 
@@ -39,9 +39,8 @@ export class LedgerRow {
 		private readonly nodeId = context.getNode().id,
 	) {}
 
-	/** The number of entries; 0 if nobody has written the row, if all names share one row, or if n8n does not tell. */
+	/** The number of entries; 0 if nobody has written the row, or if all names share one row. */
 	async size(): Promise<number> {
-		if (typeof this.context.helpers.getProcessedDataCount !== 'function') return 0;
 		const entries = await this.count();
 		return this.isOwnRow ? entries : 0;
 	}
@@ -88,28 +87,43 @@ export class LedgerRow {
 		if ((await this.size()) === 0) return;
 		await this.named(
 			async (helpers) => await helpers.clearAllProcessedItems('node', { mode: 'entries' }),
+			undefined,
 		);
 	}
 
 	private async count(): Promise<number> {
 		return await this.named(
 			async (helpers) => await helpers.getProcessedDataCount('node', { mode: 'entries' }),
+			0,
 		);
 	}
 
 	/** Takes entries out. */
 	async remove(entries: DeduplicationItemTypes[]): Promise<void> {
-		await this.named(async (helpers) => await helpers.removeProcessed(entries, 'node', OPTIONS));
+		await this.named(
+			async (helpers) => await helpers.removeProcessed(entries, 'node', OPTIONS),
+			undefined,
+		);
 	}
 
 	private async record(entries: string[]) {
 		return await this.named(
 			async (helpers) => await helpers.checkProcessedAndRecord(entries, 'node', OPTIONS),
+			{ new: entries, processed: [] },
 		);
 	}
 
-	/** Calls a helper of n8n while the node's id is the name of the row. */
-	private async named<T>(call: (helpers: IExecuteFunctions['helpers']) => Promise<T>) {
+	/**
+	 * Calls a helper of n8n while the node's id is the name of the row.
+	 *
+	 * @param ifNone the answer where n8n's engine runs without a store: nothing outlives the process there
+	 */
+	private async named<T>(
+		call: (helpers: IExecuteFunctions['helpers']) => Promise<T>,
+		ifNone: T,
+	): Promise<T> {
+		const { helpers } = this.context;
+		if (typeof helpers.checkProcessedAndRecord !== 'function') return ifNone;
 		// When the execution went to sleep, n8n's stack has a copy.
 		const node = internalsOf(this.context).node ?? runningNode(this.context);
 		const { id } = node;
@@ -123,9 +137,13 @@ export class LedgerRow {
 				return rowId;
 			},
 		});
-		const called = call(this.context.helpers);
+		const called = settled(call(helpers));
 		setId({ writable: true, value: id });
 		const answer = await called;
+		if ('error' in answer) {
+			if (isWithoutStore(answer.error)) return ifNone;
+			throw answer.error;
+		}
 		this.isOwnRow = isOwnRow;
 		if (!isOwnRow && !fallbackWasLogged) {
 			fallbackWasLogged = true;
@@ -133,9 +151,13 @@ export class LedgerRow {
 				'Media Generation Trigger: this n8n keeps its finished tasks in one row, so that in queue mode a task may start the workflow twice',
 			);
 		}
-		return answer;
+		return answer.value;
 	}
 }
+
+/** Whether n8n's engine was given no store. Every process of n8n gives it one; a program around the engine may not. */
+const isWithoutStore = (error: unknown): boolean =>
+	isRecord(error) && error.code === 'ERR_ASSERTION';
 
 /** Whether the database refused a second row of the same name (PostgreSQL, MySQL, SQLite). */
 const isSecondRow = (error: unknown): boolean =>

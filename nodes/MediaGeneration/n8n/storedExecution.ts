@@ -1,7 +1,7 @@
 import type { IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
+import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
 import { executionIdOf, internalsOf, isStopOf, modeOf } from './internals';
@@ -92,8 +92,7 @@ const idsOfNode = ({ resultData }: IRunExecutionData, name: string): string[] =>
 	(resultData.runData[name] ?? [])
 		.flatMap(({ data }) => data?.main ?? [])
 		.flatMap((items) => items ?? [])
-		// On the error output `details` holds what is known of the task.
-		.flatMap(({ json: { taskId, details } }) => taskId ?? (isRecord(details) && details.taskId))
+		.map(({ json }) => taskIdIn(json))
 		.filter((taskId) => typeof taskId === 'string');
 
 const nodesOf = (context: IExecuteFunctions) =>

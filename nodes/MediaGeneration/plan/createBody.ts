@@ -1,7 +1,7 @@
 import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflow';
 
 import { ItemError } from '../shared/itemError';
-import { hasText, isName, isRecord, namesIn } from '../shared/json';
+import { hasText, isName, isRecord, isSame, namesIn } from '../shared/json';
 import { isCutDataUri, isTelling } from '../shared/media';
 import {
 	choice,
@@ -156,7 +156,7 @@ function withValuesIn(
 
 function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject {
 	const byField = new Map<string, InputFile[]>();
-	for (const entry of entriesOf(parameters, 'files', 'file')) {
+	for (const entry of entriesOf(parameters, 'files', 'file', 'Files')) {
 		const field = nameOf(entry.inputField, 'Name in the Model', 'Files');
 		const files = findFiles(parameters, entry.binaryPropertyName, 'Input Data Field Name');
 		// `images` and `images[]` are one list.
@@ -168,24 +168,37 @@ function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject 
 }
 
 function withAdditionalFields(input: IDataObject, parameters: ItemParameters): IDataObject {
-	return entriesOf(parameters, 'additionalFields', 'assignments').reduce((all, entry) => {
-		const name = nameOf(entry.name, 'Name', 'Additional Fields');
-		// A value that the item does not have is left out.
-		if (entry.value === undefined) return all;
-		if (entry.type === 'binary') {
-			return withValuesIn(all, name, findFiles(parameters, entry.value, name));
-		}
-		// Checked as JSON, which would write null for NaN.
-		const { value } = parameters.jsonObject({ value: typed(name, entry.type, entry.value) }, name);
-		return withField(all, name, value);
-	}, input);
+	return entriesOf(parameters, 'additionalFields', 'assignments', 'Additional Fields').reduce(
+		(all, entry) => {
+			const name = nameOf(entry.name, 'Name', 'Additional Fields');
+			// A value that the item does not have is left out.
+			if (entry.value === undefined) return all;
+			if (entry.type === 'binary') {
+				return withValuesIn(all, name, findFiles(parameters, entry.value, name));
+			}
+			// Checked as JSON, which would write null for NaN.
+			const { value } = parameters.jsonObject(
+				{ value: typed(name, entry.type, entry.value) },
+				name,
+			);
+			return withField(all, name, value);
+		},
+		input,
+	);
 }
 
-/** The rows of an option that holds a list. */
-function entriesOf(parameters: ItemParameters, option: string, list: string): IDataObject[] {
+/** The rows of an option. @throws ItemError if it holds something else than rows, which would not be sent */
+function entriesOf(
+	parameters: ItemParameters,
+	option: string,
+	list: string,
+	label: string,
+): IDataObject[] {
 	const value = parameters.option(option);
-	const rows = isRecord(value) ? value[list] : [];
-	return Array.isArray(rows) ? rows.filter(isRecord) : [];
+	if (isEmpty(value) || isSame(value, {})) return [];
+	const rows = isRecord(value) ? value[list] : value;
+	if (Array.isArray(rows) && rows.every(isRecord)) return rows;
+	throw refused(label, 'not a list of rows', 'Remove this option, and add it again in the panel.');
 }
 
 function nameOf(value: unknown, label: string, option: string): string {

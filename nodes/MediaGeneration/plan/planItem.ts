@@ -8,7 +8,7 @@ import { readOutputOptions } from '../report/taskItems';
 import { asTaskId } from '../service/answerFields';
 import type { Account, Connection } from '../service/connect';
 import { estimateCostUsd, isPricedBySecond } from '../service/money';
-import { ItemError } from '../shared/itemError';
+import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
 import { readCreateBodies } from './createBody';
@@ -22,8 +22,14 @@ export interface TriggerAddresses extends Account, Partial<Pick<Connection, 'mod
 	ownTrigger: () => Promise<string>;
 }
 
+const RESOURCES = { image: 'Image', video: 'Video', task: 'Task' };
+
 /** The operations on a task that exists already. */
-const READS = ['get', 'wait', 'redeliver'];
+const READS = { get: 'Get', wait: 'Wait', redeliver: 'Send Result Again' };
+
+/** The operations of each resource, with their names in the panel. */
+const operationsOf = (resource: keyof typeof RESOURCES): Record<string, string> =>
+	resource === 'task' ? { create: 'Create', ...READS } : { generate: 'Generate' };
 
 /**
  * Reads and checks all parameters of an input item.
@@ -45,8 +51,9 @@ export async function planItem(
 	});
 	try {
 		const parameters = new ItemParameters(context, itemIndex);
-		const operation = String(parameters.value('operation'));
-		const isRead = parameters.value('resource') === 'task' && READS.includes(operation);
+		const resource = choice('Resource', parameters.value('resource'), RESOURCES);
+		const operation = choice('Operation', parameters.value('operation'), operationsOf(resource));
+		const isRead = operation in READS;
 		// This comes first: it holds for the whole run, even if the item is refused.
 		isDry = parameters.flag('dryRun', 'Dry Run');
 		const base: PlanBase = {
@@ -183,10 +190,18 @@ async function withStored(context: IExecuteFunctions, entries: unknown[]): Promi
 	return (await Promise.all(all)).flat();
 }
 
-/** The entries of a list, of a text, or of items, also as n8n copies them: `[{ "taskId": … }]`. */
+/**
+ * The entries of a list, of a text, or of items: as n8n copies them, `[{ "taskId": … }]`, also those of the error output,
+ * of a run that was passed over, and as `$input.all()` has them.
+ */
 function entriesOf(value: unknown): unknown[] {
 	if (Array.isArray(value)) return value.flatMap(entriesOf);
-	if (isRecord(value)) return [value.taskId ?? value];
+	if (isRecord(value)) {
+		const { json, taskIds } = value;
+		const inside = isRecord(json) ? json : Array.isArray(taskIds) ? taskIds : undefined;
+		const taskId = taskIdIn(value);
+		return taskId === undefined && inside ? entriesOf(inside) : [taskId ?? value];
+	}
 	if (typeof value === 'string') {
 		const json = parsedJson(value);
 		return typeof json === 'object' ? entriesOf(json) : textsIn(value, /[,\r\n]/);

@@ -60,7 +60,7 @@ export class PassingTrouble extends ItemError {
 	/** @param retryAfterMs how long the host asks to wait, milliseconds */
 	constructor(
 		trouble: ItemError,
-		readonly retryAfterMs?: number,
+		readonly retryAfterMs = 0,
 	) {
 		super(trouble.message, trouble);
 	}

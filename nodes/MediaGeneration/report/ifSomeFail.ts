@@ -41,19 +41,18 @@ const ALONE = 'Run this item alone: a full run would pay for the others twice.';
 /**
  * The description of the error that stops the node: which item it was, and what to do.
  *
- * @param paid the created tasks, as `describePaidTasks` describes them
+ * @param ordered what the run has ordered
  */
-export function describeStop(error: ItemError, paid: string | undefined): string | undefined {
+export function describeStop(error: ItemError, ordered: Ordered): string | undefined {
 	const prompt = quotePrompt(error.task, 200);
-	const { taskId, state, creditsConsumed } = error.task;
+	const { taskId, state } = error.task;
 	// The message names the task of the item already.
-	const own = describePaidTasks([
-		{ taskId: String(taskId), state: String(state), credits: Number(creditsConsumed) },
-	]);
+	const others = { ...ordered, tasks: ordered.tasks.filter((task) => task.taskId !== taskId) };
 	const parts = [
 		prompt && `The prompt of this item: ${prompt}.`,
 		error.description,
-		...(paid === own ? [] : [state === 'FAILURE' && paid && ALONE, paid]),
+		state === 'FAILURE' && mayCost(others) && ALONE,
+		describePaidTasks(others) && describePaidTasks(ordered),
 	];
 	return parts.filter(Boolean).join('\n\n') || undefined;
 }
@@ -110,17 +109,24 @@ export interface PaidTask {
 const meaningOf = ({ state, credits }: PaidTask): string =>
 	state === 'FAILURE' && (credits ?? 0) > 0 ? 'CHARGED' : (state ?? 'not read again');
 
+/** What a run has ordered. */
+export interface Ordered {
+	/** In the order of creation. */
+	tasks: readonly PaidTask[];
+	/** The input items whose create was sent, and whose answer was lost. */
+	unanswered?: readonly number[];
+}
+
+/** Whether anything of this is paid for, or may be. */
+const mayCost = ({ tasks, unanswered = [] }: Ordered): boolean =>
+	unanswered.length > 0 || tasks.some((task) => meaningOf(task) !== 'FAILURE');
+
 /**
  * The tasks that a run has created. Whatever ends the run, its message names them.
  *
- * @param tasks in the order of creation
- * @param unanswered the input items whose create was sent, and whose answer was lost
  * @returns all ids by what they cost, and how to fetch them; then what may have to be paid; undefined if nothing
  */
-export function describePaidTasks(
-	tasks: readonly PaidTask[],
-	unanswered: readonly number[] = [],
-): string | undefined {
+export function describePaidTasks({ tasks, unanswered = [] }: Ordered): string | undefined {
 	const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
 		const ids = tasks.filter((task) => meaningOf(task) === meant).map(({ taskId }) => taskId);
 		if (ids.length === 0) return [];

@@ -97,14 +97,20 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): Item
 /**
  * The error of an item whose wait ended before its task.
  *
- * @param last the last record that was read
- * @param trouble why the last read failed
+ * @param waitedMs how long the task was waited for, milliseconds
+ * @param why.last the last record that was read
+ * @param why.trouble why the last read failed
+ * @param why.isAtLimit whether n8n's time limit has ended the wait
  * @param known the known fields of the item
  */
 export function timedOut(
 	taskId: string,
-	timeoutMs: number,
-	{ last, trouble }: { last?: TaskRecord | undefined; trouble?: string | undefined },
+	waitedMs: number,
+	{
+		last,
+		trouble,
+		isAtLimit = false,
+	}: { last?: TaskRecord | undefined; trouble?: string | undefined; isAtLimit?: boolean },
 	known: IDataObject,
 ): ItemError {
 	// The service's own word, if the record has it at the top.
@@ -112,12 +118,14 @@ export function timedOut(
 	const state = typeof said === 'string' ? said : (last?.state ?? 'not read');
 	// This belongs to the message: an item that leaves does not show the description.
 	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
-	const what = `The task is not finished after ${timeoutMs / 1000} s; last state: ${state}${failed}`;
+	const what = `The task is not finished after ${waitedMs / 1000} s; last state: ${state}${failed}`;
 	const creditsConsumed = last?.creditsConsumed ?? known.creditsConsumed ?? null;
 	const fields = { ...known, creditsConsumed };
+	const next = isAtLimit
+		? 'The wait ends now, because n8n cancels the execution soon: raise the time limit of the workflow for the next run.'
+		: "Raise 'Timeout' for the next run.";
 	return new ItemError(ofId(what, taskId), {
-		description:
-			"The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. Raise 'Timeout' for the next run.",
+		description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. ${next}`,
 		task: {
 			...fields,
 			timedOut: true,

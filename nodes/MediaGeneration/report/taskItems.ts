@@ -121,10 +121,10 @@ export function furtherFields(record: IDataObject, json: IDataObject): IDataObje
 	return furtherIn(cutDataUris(record), json);
 }
 
-function furtherIn(record: IDataObject, json: IDataObject, isInside = false): IDataObject {
+function furtherIn(record: IDataObject, json: IDataObject): IDataObject {
 	const entries = Object.entries(record).flatMap(([name, value]): Entry[] => {
-		if (!isInside && WRAPPERS.includes(name) && isRecord(value)) {
-			const rest = furtherIn(value, json, true);
+		if (WRAPPERS.includes(name) && isRecord(value)) {
+			const rest = furtherIn(value, json);
 			return Object.keys(rest).length > 0 ? [[name, rest]] : [];
 		}
 		return repeats(plainName(name), value, json) ? [] : [[name, value]];

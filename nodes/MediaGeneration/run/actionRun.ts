@@ -16,7 +16,7 @@ import { echo } from '../plan/inputFile';
 import { planRun, type RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { timeLimitOf } from '../plan/planWait';
-import { describeStop, type FailureRule, stoppingItem } from '../report/ifSomeFail';
+import { describeStop, type FailureRule, type Ordered, stoppingItem } from '../report/ifSomeFail';
 import { includedInputs, outputItems, toolAnswer } from '../report/outputItems';
 import { missingResults, NOT_KNOWN } from '../report/taskErrors';
 import { dryJson, type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
@@ -29,7 +29,7 @@ import { beginOrders, clearRows, isRetry, takeOver, wakeUp } from './beginTurn';
 import { bringTask } from './bringTask';
 import { lostResults } from './deliver';
 import { endUnsent, explainStop, goToSleep, isUnfinished, nextOrderAt } from './endTurn';
-import { connectRun, describePaid, RunContext } from './runContext';
+import { connectRun, orderedBy, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 
 /**
@@ -139,6 +139,8 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	return [letOut(run)];
 }
 
+const NOTHING: Ordered = { tasks: [] };
+
 /** The output of a run that is refused as a whole. @throws NodeOperationError unless *On Error* lets the items out */
 function refuse(
 	context: IExecuteFunctions,
@@ -146,8 +148,8 @@ function refuse(
 	journal: Journal | undefined,
 ): INodeExecutionData[] {
 	if (!context.continueOnFail()) {
-		const paid = journal && describePaid(journal);
-		throw refused.toNodeError(context.getNode(), undefined, describeStop(refused, paid));
+		const ordered = journal ? orderedBy(journal) : NOTHING;
+		throw refused.toNodeError(context.getNode(), undefined, describeStop(refused, ordered));
 	}
 	const inputs = [...context.getInputData().keys()];
 	const { message, description = '' } = refused;
@@ -207,7 +209,7 @@ function dryRun(
 	});
 	const rule = { ifSomeFail: 'stop' as const, continues, triesLeft: false };
 	const inputOf = items.map(({ itemIndex }) => itemIndex);
-	throwStopping(context, results, rule, inputOf, undefined);
+	throwStopping(context, results, rule, inputOf, NOTHING);
 	showHints(context, hint(dryRunHint(createsIn(items))));
 	return itemsOf(context, results, inputOf);
 }
@@ -234,7 +236,7 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	const { entries } = journal;
 	const results = entries.map((entry) => resultOf(journal, entry));
 	const inputOf = entries.map(({ itemIndex }) => itemIndex);
-	throwStopping(context, results, rule, inputOf, describePaid(journal));
+	throwStopping(context, results, rule, inputOf, orderedBy(journal));
 	const output = itemsOf(context, results, inputOf);
 	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
 	const isByHand = modeOf(context) === 'manual';
@@ -256,13 +258,13 @@ function throwStopping(
 	results: readonly ItemResult[],
 	rule: FailureRule,
 	inputOf: readonly number[],
-	paid: string | undefined,
+	ordered: Ordered,
 ): void {
 	const stopping = stoppingItem(results, rule);
 	if (stopping === undefined) return;
 	const error = ItemError.from(results[stopping]);
 	const named = context.getInputData().length > 1 ? inputOf[stopping] : undefined;
-	throw error.toNodeError(context.getNode(), named, describeStop(error, paid));
+	throw error.toNodeError(context.getNode(), named, describeStop(error, ordered));
 }
 
 /** The result of an entry. */

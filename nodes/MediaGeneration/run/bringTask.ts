@@ -157,10 +157,11 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	}
 	const { error } = files;
 	if (error instanceof Stopped) throw error;
-	const mayTryAgain = error instanceof PassingTrouble && maySleep && clock.now() < until;
+	const left = until - clock.now();
+	const mayTryAgain = error instanceof PassingTrouble && maySleep && left > error.retryAfterMs;
 	if (!mayTryAgain) throw ItemError.from(error, taskJson(entry.task ?? task, ownFields(entry)));
 	entry.noFile = error.message;
-	entry.downloadAt = clock.now() + AWAKE_DOWNLOAD_MS;
+	entry.downloadAt = clock.now() + Math.max(AWAKE_DOWNLOAD_MS, error.retryAfterMs);
 	return true;
 }
 

@@ -8,13 +8,14 @@ import { endWithError } from '../n8n/internals';
 import { sleepAndRunAgain } from '../n8n/runAgain';
 import { leaveRecord } from '../n8n/subExecution';
 import { nextWakeAt, type Sleeper } from '../n8n/wakes';
+import { describePaidTasks } from '../report/ifSomeFail';
 import { roundUsd } from '../service/money';
 import { clock, Stopped } from '../shared/clock';
 import { count, ItemError, messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { describeDeliveries } from './deliver';
 import type { RunContext } from './runContext';
-import { describePaid } from './runContext';
+import { orderedBy } from './runContext';
 import { hint, showHints } from './runHints';
 
 /** What a turn knows of the next one. */
@@ -172,7 +173,7 @@ export async function explainStop(
 	// If n8n itself has not heard of the stop, the execution would go on.
 	if (reason instanceof Stopped) endWithError(context);
 	const error = ItemError.from(reason);
-	const list = describePaid(journal);
+	const list = describePaidTasks(orderedBy(journal));
 	if (list === undefined) return error.toNodeError(node, undefined);
 	context.logger.warn(`${node.name}: ${error.message}. ${list}`);
 	const items = journal.entries.flatMap(({ taskId, task, sent, state }) => {

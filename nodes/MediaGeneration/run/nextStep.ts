@@ -243,8 +243,6 @@ export function noteRead(
 	});
 }
 
-const LIMIT = 'The wait ends now, because n8n cancels the execution soon: its time limit is over.';
-
 /** The error of a task whose time is up. */
 function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 	const { taskId = '', task: last, trouble } = entry;
@@ -252,14 +250,12 @@ function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 		const why = trouble ? errorOf(trouble) : new ItemError('The service lets no read in');
 		return ofTask(why, taskId, { taskId });
 	}
-	const error = timedOut(
-		taskId,
-		plan.timeoutMs,
-		{ last, trouble: trouble?.message },
-		knownJson(entry),
-	);
 	const isAtLimit = deadlineOf(entry, plan, { ...view, endsAt: Infinity }) > view.endsAt;
-	return isAtLimit ? ItemError.from(ItemError.because(error, LIMIT), error.task) : error;
+	const { until = view.endsAt, createdAt = until - plan.timeoutMs } = entry;
+	const waitedS = Math.max(0, Math.round((view.endsAt - createdAt) / 1000));
+	const waitedMs = isAtLimit ? 1000 * waitedS : plan.timeoutMs;
+	const why = { last, trouble: trouble?.message, isAtLimit };
+	return timedOut(taskId, waitedMs, why, knownJson(entry));
 }
 
 /** Between two deliveries of a result, milliseconds. */

@@ -13,7 +13,7 @@ import { isAwaited } from '../plan/planTypes';
 import { isNearLimit } from '../plan/planWait';
 import { ReadWindow } from '../read/readWindow';
 import { Downloader } from '../report/download';
-import { describePaidTasks, type FailureRule, type PaidTask } from '../report/ifSomeFail';
+import { type FailureRule, type Ordered, type PaidTask } from '../report/ifSomeFail';
 import { MIN_READ_INTERVAL_MS, RequestGap, ServiceClient } from '../service/client';
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
@@ -204,8 +204,8 @@ export class RunContext {
 	}
 }
 
-/** The tasks that a run has paid for, as a message names them; undefined if there are none. */
-export function describePaid(journal: Journal): string | undefined {
+/** What a run has ordered, for messages that name it. */
+export function orderedBy(journal: Journal): Required<Ordered> {
 	const tasks = journal.entries.flatMap(({ sent, taskId, failed = [], task }): PaidTask[] => [
 		...failed.map((id) => ({ taskId: id, state: 'FAILURE' })),
 		...(sent && taskId
@@ -213,10 +213,7 @@ export function describePaid(journal: Journal): string | undefined {
 			: []),
 	]);
 	const unanswered = journal.entries.filter(({ state }) => state === 'sent');
-	return describePaidTasks(
-		tasks,
-		unanswered.map(({ itemIndex }) => itemIndex),
-	);
+	return { tasks, unanswered: unanswered.map(({ itemIndex }) => itemIndex) };
 }
 
 /** The service with the node's credential; or without it, so that nothing can be sent. */

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isRecord, plainFields, toNumber } from '../shared/json';
+import { isRecord, plainFields, plainName, toNumber } from '../shared/json';
 
 /** Longer than any id of a service, and short enough for a URL. */
 const MAX_TASK_ID_LENGTH = 512;
@@ -30,19 +30,14 @@ export const comparableId = (taskId: string): string =>
 const ID_NAMES = ['taskId', 'task_id', 'taskID', 'taskid', 'TaskId'];
 
 /**
- * Finds the task id in a create response or a callback body: first `taskId`, at the top or inside `data` or `task`; then
- * `task_id` and other spellings; then `id`. `id` comes last, because an event or an answer around the task often has an
- * `id` of its own, and `data` may have that of a customer. The specification does not show the body of a callback
- * (section 6).
+ * Finds the task id in a create response or a callback body: first `taskId`, wherever a task may stand; then `task_id` and
+ * other spellings; then `id`, of the innermost place first. `id` comes last, because an event or an answer around the task
+ * often has an `id` of its own, and `data` may have that of a customer. The specification does not show the body of a
+ * callback (section 6).
  */
 export function findTaskId(body: unknown): string | undefined {
-	const named = findNamedId(body);
-	if (named !== undefined || !isRecord(body)) return named;
-	const { data, task } = body;
-	return [task, isRecord(data) ? data.task : undefined, data, body]
-		.filter(isRecord)
-		.map(({ id }) => asTaskId(id))
-		.find((id) => id !== undefined);
+	const ids = layersOf(body).map(({ id }) => asTaskId(id));
+	return findNamedId(body) ?? ids.findLast((id) => id !== undefined);
 }
 
 function findNamedId(body: unknown): string | undefined {
@@ -51,13 +46,28 @@ function findNamedId(body: unknown): string | undefined {
 	);
 }
 
-/** The layers of an answer that may have a task: the body itself, and what is inside `data` or `task`. */
-export const layersOf = (body: unknown): IDataObject[] =>
-	isRecord(body) ? [body, body.data, body.task].filter(isRecord) : [];
+/**
+ * The layers of an answer that may have a task, the outermost one first: the body itself, and what is inside `data` or `task`.
+ */
+export function layersOf(body: unknown): IDataObject[] {
+	if (!isRecord(body)) return [];
+	const { data, task } = body;
+	return [body, data, isRecord(data) ? data.task : undefined, task].filter(isRecord);
+}
 
 /** The part of an answer that has the state of a task, if there is one. */
 export const findStated = (body: unknown): IDataObject | undefined =>
 	layersOf(body).find(({ state }) => typeof state === 'string' && state.trim() !== '');
+
+/**
+ * The values of a field of a task, also in another writing, such as `result_urls`: that beside the state first, since the
+ * state and the rest may stand in different layers.
+ */
+export const valuesOf = (body: unknown, name: string): unknown[] =>
+	[findStated(body), ...layersOf(body)]
+		.filter(isRecord)
+		.map((layer) => layer[name] ?? plainFields(layer).get(plainName(name)))
+		.filter((value) => value !== undefined && value !== null);
 
 /** Whether an answer is about a task: it names a task, or has a state. */
 export const isOfTask = (body: unknown): boolean =>
@@ -83,8 +93,8 @@ export const WHY_FIELDS = [
 /** The same for other answers. In a task record these fields repeat what the user sent. */
 const FURTHER_FIELDS = ['details', 'description', 'title', 'data'];
 
-/** An envelope says this of itself, also around a failure. */
-const NOTHING_SAID =
+/** An envelope says this of itself, also around a failure; and a field without a value. */
+export const NOTHING_SAID =
 	/^(ok|okay|success(ful|fully)?|succeeded|done|null|none|n\/a|true|false)[.!]?$/i;
 
 const MAX_MESSAGE_DEPTH = 4;

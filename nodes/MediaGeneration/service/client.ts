@@ -166,9 +166,9 @@ export class ServiceClient {
 		// The true status may stand in the body.
 		const happened = status === response.statusCode ? what : what.replace('(HTTP', '(code');
 		const words = said === undefined ? '' : `: ${this.secrets.hide(said)}`;
-		// An id or a location in the answer is the only way to a task that this create may have made.
+		// An id or a location in the answer is the only way to a task that this create may have made, or to the right address.
 		const mayExist = taskId === undefined && taken === 'unknown';
-		const named = mayExist && this.nameOf(findTaskId(spoken) ?? response.headers.location);
+		const named = this.nameOf((mayExist && findTaskId(spoken)) || response.headers.location);
 		const money = taskId === undefined ? moneyHint(kind, said) : undefined;
 		const hints = [next, money, speaker === 'stranger' && FOREIGN, named];
 		const description = hints.filter(Boolean).join(' ');

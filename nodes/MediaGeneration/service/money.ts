@@ -68,14 +68,21 @@ export const isPricedBySecond = (model: string, models: readonly PricedModel[] =
 /** The names that models have for the length of a video, in small letters, without what joins their words. */
 const DURATION_NAMES = ['duration', 'durationseconds', 'seconds', 'videolength', 'length'];
 
-/** The length of the video that an input asks for, seconds; 0 if the input does not say. */
-function secondsIn(input: IDataObject): number {
-	const fields = [input, ...Object.values(input).filter(isRecord)].flatMap(Object.entries);
-	const lengths = DURATION_NAMES.flatMap((duration) =>
-		fields.flatMap(([name, value]) => (plainName(name) === duration ? (toNumber(value) ?? 0) : [])),
+/**
+ * The length of the video that an input asks for, seconds; 0 if the input does not say. If several fields say it, nobody
+ * knows which one the model takes, and a budget must hold with the longest.
+ */
+const secondsIn = (input: IDataObject): number =>
+	longestIn(Object.entries(input)) ||
+	longestIn(Object.values(input).filter(isRecord).flatMap(Object.entries));
+
+const longestIn = (fields: Array<[name: string, value: unknown]>): number =>
+	Math.max(
+		0,
+		...fields.map(([name, value]) =>
+			DURATION_NAMES.includes(plainName(name)) ? (toNumber(value) ?? 0) : 0,
+		),
 	);
-	return lengths.find((seconds) => seconds > 0) ?? 0;
-}
 
 /** Removes the error of binary fractions: 0.1 + 0.2 dollars are 0.3. */
 export const roundUsd = (amount: number): number => Math.round(amount * 1e6) / 1e6;
@@ -83,7 +90,7 @@ export const roundUsd = (amount: number): number => Math.round(amount * 1e6) / 1
 /** The usual names of a balance, most telling first, as `plainFields` writes them. */
 const BALANCE_NAMES = [
 	/^balance$/,
-	/^(credits?|available)balance$/,
+	/^(credits?|available|remaining|current|account)balance$/,
 	/^(available|remaining)credits$|^credits(available|remaining|left)$/,
 	/^(remaining|available)$/,
 	/^credits?$/,

@@ -1,6 +1,5 @@
 import { TOKEN_PARAMETER } from '../shared/addresses';
 import { parsedJson } from '../shared/json';
-import { findStated } from './answerFields';
 import { resultFieldOf } from './taskRecord';
 
 /** A key of at least this length is never in a text by chance. */
@@ -23,10 +22,7 @@ const NAMED_AFTER =
 	/(?<=%(?:25){0,2}[0-9a-f]{2}|(?<![0-9a-f]))([0-9a-f]{64})(?=(?:[\s"'\\:=[,]|u00[0-9a-f]{2}|%(?:25){0,2}[0-9a-f]{2}|&\w{2,4};|(?<=\\)[nrt]){1,64}(?:n(?:ame)?|k(?:ey)?)(?:[\s"'\\:=[,]|u00[0-9a-f]{2}|%(?:25){0,2}[0-9a-f]{2}|&\w{2,4};|(?<=\\)[nrt]){1,64}token)/gi;
 
 /** The links to results in a record, as JSON; an empty text if there are none. */
-const resultsIn = (text: string): string => {
-	const stated = findStated(parsedJson(text));
-	return (stated && JSON.stringify(resultFieldOf(stated))) ?? '';
-};
+const resultsIn = (text: string): string => JSON.stringify(resultFieldOf(parsedJson(text))) ?? '';
 
 /**
  * Removes the API keys, and the tokens of callback addresses and of links to files, from what the service says: it may

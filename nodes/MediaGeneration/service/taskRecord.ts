@@ -2,7 +2,14 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { isRecord, parsedJson, plainFields, toNumber } from '../shared/json';
 import { cutDataUris } from '../shared/media';
-import { findServiceMessage, findStated, layersOf, WHY_FIELDS } from './answerFields';
+import {
+	findServiceMessage,
+	findStated,
+	layersOf,
+	NOTHING_SAID,
+	valuesOf,
+	WHY_FIELDS,
+} from './answerFields';
 import { ServiceError } from './serviceError';
 
 interface RecordBase {
@@ -63,11 +70,11 @@ export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string)
 		});
 	}
 	// Files in the record would stay in memory during the wait, and would be stored with a run that sleeps.
-	const record = cutDataUris(body, 'resultUrls');
-	const base = { taskId, creditsConsumed: toNumber(source.creditsConsumed), record };
+	const record = cutDataUris(body, 'resulturls');
+	const base = { taskId, creditsConsumed: creditsIn(body), record };
 	switch (String(source.state).trim().toUpperCase()) {
 		case 'SUCCESS':
-			return { ...base, state: 'SUCCESS', ...resultsIn(source, baseUrl) };
+			return { ...base, state: 'SUCCESS', ...resultsIn(body, baseUrl) };
 		case 'FAILURE':
 			return { ...base, state: 'FAILURE', reason: findReason(body) };
 		default:
@@ -77,13 +84,13 @@ export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string)
 
 /** @returns the credits that an answer names, whether it has a state or not; null if it names none */
 export const creditsIn = (body: unknown): number | null =>
-	layersOf(body)
-		.map(({ creditsConsumed }) => toNumber(creditsConsumed))
+	valuesOf(body, 'creditsConsumed')
+		.map(toNumber)
 		.find((credits) => credits !== null) ?? null;
 
-function resultsIn(source: IDataObject, baseUrl: string | undefined) {
+function resultsIn(body: IDataObject, baseUrl: string | undefined) {
 	const origin = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
-	const results = readResults(resultFieldOf(source), origin);
+	const results = readResults(resultFieldOf(body), origin);
 	const resultUrls = results.filter((link) => link !== null);
 	const emptyIndexes = [...results.keys()].filter((index) => results[index] === null);
 	// Without any link there are no results, and none is missing.
@@ -129,9 +136,8 @@ const LINK_FIELDS = [
 /** Links to something smaller than the result. */
 const SIDE_FIELD = /thumb|preview|cover|poster|callback|webhook/;
 
-/** The field of a record that holds the results, in whatever shape. */
-export const resultFieldOf = (record: IDataObject): unknown =>
-	record.resultUrls ?? plainFields(record).get('resulturls');
+/** The results of an answer, in whatever shape. */
+export const resultFieldOf = (body: unknown): unknown => valuesOf(body, 'resultUrls')[0];
 
 /** Deeper than any list of results. */
 const MAX_RESULT_DEPTH = 5;
@@ -201,6 +207,7 @@ const PATH = /^(?:\/|\.{1,2}\/|[^\s:?#/]+\/\S*$|[^\s:/?#]+\.[a-z0-9]{2,5}(?:\?|$
 function asLink(text: string, origin: string | undefined): string | undefined {
 	if (/^data:[^,]*,/i.test(text)) return text;
 	if (/^https?:\/\/[^\s/]/i.test(text)) return URL.canParse(text) ? text : undefined;
-	if (origin === undefined || !PATH.test(text) || !URL.canParse(text, origin)) return undefined;
+	const isPath = PATH.test(text) && !NOTHING_SAID.test(text);
+	if (origin === undefined || !isPath || !URL.canParse(text, origin)) return undefined;
 	return new URL(text, origin).href;
 }

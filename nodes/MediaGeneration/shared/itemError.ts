@@ -6,6 +6,8 @@ import {
 	NodeOperationError,
 } from 'n8n-workflow';
 
+import { isRecord } from './json';
+
 interface ItemErrorDetails {
 	/** The next step for the user. */
 	description?: string | undefined;
@@ -104,6 +106,10 @@ export class ItemError extends Error {
 		return Object.assign(error, { message });
 	}
 }
+
+/** The id of the task that an output item names: on the error output `details` holds what is known of the task. */
+export const taskIdIn = ({ taskId, details }: IDataObject): unknown =>
+	taskId ?? (isRecord(details) ? details.taskId : undefined);
 
 /**
  * The fields in the order of n8n's table: the result first, and `record` last, which is long and would hide the others.

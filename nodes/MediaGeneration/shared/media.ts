@@ -1,4 +1,4 @@
-import { mapEntries } from './json';
+import { mapEntries, plainName } from './json';
 
 /** The registered media types of results and of files that are sent, with their file extensions, the usual one first. */
 const TYPES: ReadonlyArray<[type: string, ...extensions: string[]]> = [
@@ -120,12 +120,12 @@ const DATA_URI = /^\s*data:([\w.+-]+\/|[;,])/i;
 /** Deeper than any record; anything deeper is left as it is. */
 const MAX_CUT_DEPTH = 32;
 
-/** A copy with long data URIs cut, except in a field named `whole`: records repeat the images that were sent. */
+/** A copy with long data URIs cut, except in the field `whole`, as `plainName` writes it: records repeat the images that were sent. */
 export function cutDataUris<T>(value: T, whole?: string, depth = 0): T {
 	if (typeof value === 'string') return cutDataUri(value) as T;
 	if (depth >= MAX_CUT_DEPTH) return value;
 	return mapEntries(value, (entry, name = '') =>
-		name === whole ? entry : cutDataUris(entry, whole, depth + 1),
+		plainName(name) === whole ? entry : cutDataUris(entry, whole, depth + 1),
 	) as T;
 }
 

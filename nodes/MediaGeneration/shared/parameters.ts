@@ -239,7 +239,7 @@ export function choice<T extends string>(
 	const values = Object.keys(choices) as T[];
 	const chosen = values.find((each) => each === value);
 	if (chosen !== undefined) return chosen;
-	const list = (texts: string[]) => `${texts.slice(0, -1).join(', ')} or ${texts.at(-1)}`;
+	const list = (texts: string[]) => texts.join(', ').replace(/, ([^,]*)$/, ' or $1');
 	const names = values.map((each) => `'${choices[each]}'`);
 	const wayOut = `Choose ${list(names)}. An expression must give ${list(values)}.`;
 	throw refused(label, describe(value), wayOut);

@@ -320,6 +320,24 @@ describe('the patience while the service takes nothing', () => {
 		expect(queue.state.quietSince).toBe(-9 * SECOND);
 	});
 
+	it('is over in a turn that a pause has ended, too, but not before this turn has tried', async () => {
+		const state = { quietSince: -HOUR, pausedUntil: MINUTE };
+		const { queue } = opened({ suspendAfterMs: 0, state });
+		expect(await come(queue, MOST)).toBeUndefined();
+		const next = opened({ suspendAfterMs: SECOND, state: { quietSince: -HOUR } });
+		next.queue.refused(await enter(next.queue, MOST), tooMany(MINUTE));
+		next.clock.pass(2 * SECOND);
+		expect(next.turn.isOver).toBe(true);
+		await expect(come(next.queue, MOST)).rejects.toThrow('Too many');
+	});
+
+	it('of a run that goes on after a sleep is not that of an address where nobody has answered', async () => {
+		const { queue, clock } = opened({ state: { quietSince: -MINUTE } });
+		queue.refused(await enter(queue), unreachable());
+		clock.pass(MINUTE);
+		expect(await come(queue)).toBeDefined();
+	});
+
 	it.each(['accepted', 'finished'] as const)('begins anew when a task is %s', async (event) => {
 		const { queue, clock } = opened();
 		await fill(queue, 1);

@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict';
+
 import { LedgerRow } from '../../../nodes/MediaGeneration/n8n/ledgerRow';
 import { TurnRow } from '../../../nodes/MediaGeneration/n8n/turnRow';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
@@ -41,6 +43,16 @@ function failsFor(seconds: number): void {
 		});
 	}
 }
+
+it("without a store, as in a program around n8n's engine, a turn orders at once, and nothing is noted", async () => {
+	const ways = ['checkProcessedAndRecord', 'getProcessedDataCount', 'removeProcessed'] as const;
+	for (const way of ways) jest.spyOn(store, way).mockImplementation(async () => assert.fail());
+	const row = rowOf();
+	expect([await row.begin(), await row.isBegun(), await row.claim()]).toEqual([true, false, true]);
+	await row.note('0.0');
+	expect([await row.notesOf(['0.0']), row.isTaken]).toEqual([[], false]);
+	await row.clear({ claim: true });
+});
 
 describe('one process begins a turn', () => {
 	it('that has written the row; another one has not', async () => {

@@ -129,6 +129,15 @@ describe('additional fields', () => {
 	});
 });
 
+it.each<[IDataObject[string]]>([
+	[{ seed: 7 }],
+	['{ "seed": 7 }'],
+	[{ assignments: { name: 'seed', value: 7 } }],
+])('additional fields that are no rows are not left out of a paid task: %j', async (value) => {
+	const { message } = await refusalOf(image({ additionalFields: value }));
+	expect(message).toBe("The parameter 'Additional Fields' is not a list of rows");
+});
+
 describe('files', () => {
 	const stored = (id: string, more: Partial<IBinaryData> = {}): IBinaryData => ({
 		id: `filesystem-v2:${id}`,

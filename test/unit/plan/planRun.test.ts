@@ -101,6 +101,16 @@ describe('a task to read', () => {
 			{ items: ['a', 'b', 'c'].map((taskId) => ({ taskId, id: 1 })) },
 		],
 		['items copied as JSON', '[{ "taskId": "a" },\n{ "taskId": "b" }, { "taskId": "c" }]', {}],
+		[
+			'items of the error output, and of a run that was passed over',
+			'[{ "error": "late", "details": { "taskId": "a" } }, { "error": "passed over", "taskIds": ["b", "c"] }]',
+			{},
+		],
+		[
+			'items as n8n has them',
+			'={{ ["a", "b", "c"].map((taskId) => ({ json: { taskId }, pairedItem: 0 })) }}',
+			{},
+		],
 		['a list as a cell or an agent writes it', '={{ $json.ids }}', { ids: '["a", "b", "c"]' }],
 	])('may be many, by %s, each with the item it came from', async (_what, taskId, item) => {
 		const { items } = await read(taskId, item);
@@ -222,6 +232,16 @@ describe('what cannot be meant', () => {
 		expect(error.description).toMatch(wayOut);
 		const file = await refusalOf(video({ imageSource: 'binary' }), items);
 		expect(file.message).toContain('task task-7, which');
+	});
+
+	it.each([
+		['Resource', "'audio'", { resource: 'audio' }, 'image, video or task'],
+		['Operation', "'create'", { operation: 'create' }, 'generate'],
+		['Operation', "'retry'", task('retry', {}), 'create, get, wait or redeliver'],
+	])('a %s that does not exist is refused: %s', async (label, said, parameters, values) => {
+		const { message, description } = await refusalOf({ prompt: 'A', ...parameters });
+		expect(message).toBe(`The parameter '${label}' is ${said}`);
+		expect(description).toContain(`must give ${values}.`);
 	});
 
 	it('an incoming item of a dry run is told from an empty field', async () => {

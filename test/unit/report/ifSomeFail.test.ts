@@ -3,6 +3,7 @@ import type { IDataObject, INode, INodeExecutionData } from 'n8n-workflow';
 import {
 	describePaidTasks,
 	describeStop,
+	type PaidTask,
 	type FailureRule,
 	stoppingItem,
 	triesOf,
@@ -35,14 +36,14 @@ describe('the item that stops the node', () => {
 });
 
 describe('the description of a stop', () => {
-	const described = (input?: unknown, paid?: string) => {
+	const described = (input?: unknown, ...tasks: PaidTask[]) => {
 		const task = (input ? { input } : {}) as IDataObject;
-		return describeStop(new ItemError('Failed', { description: 'Change it.', task }), paid);
+		return describeStop(new ItemError('Failed', { description: 'Change it.', task }), { tasks });
 	};
 
 	it('says which prompt it was, what to change, and what is paid for, in this order', () => {
-		expect(described({ prompt: 'A cat' }, '1 task succeeded.')).toBe(
-			'The prompt of this item: “A cat”.\n\nChange it.\n\n1 task succeeded.',
+		expect(described({ prompt: 'A cat' }, { taskId: 'a', state: 'FAILURE' })).toBe(
+			'The prompt of this item: “A cat”.\n\nChange it.\n\n1 task failed, which is usually free: a.',
 		);
 	});
 
@@ -61,18 +62,27 @@ describe('the description of a stop', () => {
 	const error = new ItemError('Unsafe (task a)', { description: 'Change it.', task: failed });
 
 	it('speaks of one task where there was one: the message names it already', () => {
-		expect(describeStop(error, describePaidTasks([failed]))).toBe('Change it.');
+		expect(describeStop(error, { tasks: [failed] })).toBe('Change it.');
 	});
 
 	it('says that a full run would pay for the others twice where there are others', () => {
-		const others = describePaidTasks([failed, { taskId: 'b', state: 'SUCCESS' }]);
-		expect(describeStop(error, others)).toMatch(
+		const tasks = [failed, { taskId: 'b', state: 'SUCCESS' }];
+		expect(describeStop(error, { tasks })).toMatch(
 			/^Change it\.\n\nRun this item alone: .* twice\.\n\n1 task succeeded and is paid for\..*: b\. 1 task failed, .*: a\.$/,
 		);
 	});
 
+	it('says so only where another task is paid for, or may be', () => {
+		const tasks = [
+			{ ...failed, credits: 8 },
+			{ taskId: 'b', state: 'FAILURE' },
+		];
+		expect(describeStop(error, { tasks })).not.toContain('Run this item alone');
+		expect(describeStop(error, { tasks, unanswered: [1] })).toContain('Run this item alone');
+	});
+
 	it('is none where there is nothing to say', () => {
-		expect(describeStop(new ItemError('Failed'), undefined)).toBeUndefined();
+		expect(describeStop(new ItemError('Failed'), { tasks: [] })).toBeUndefined();
 	});
 });
 
@@ -81,7 +91,7 @@ describe('the list of created tasks', () => {
 		const states = { a: 'PENDING', b: 'SUCCESS', c: 'PENDING', d: 'FAILURE', earlier: undefined };
 		const tasks = Object.entries(states).map(([taskId, state]) => ({ taskId, state }));
 		const wait = 'Task → Wait fetches the results without paying again';
-		expect(describePaidTasks(tasks)).toBe(
+		expect(describePaidTasks({ tasks })).toBe(
 			[
 				'1 task succeeded and is paid for. Task → Get fetches the results without paying again: b.',
 				`2 tasks are not finished, and are billed if they succeed. ${wait}: a, c.`,
@@ -92,7 +102,7 @@ describe('the list of created tasks', () => {
 	});
 
 	it('is nothing where no task was created', () => {
-		expect(describePaidTasks([])).toBeUndefined();
+		expect(describePaidTasks({ tasks: [] })).toBeUndefined();
 	});
 });
 

@@ -25,6 +25,7 @@ describe('the task id of a body', () => {
 		[{ id: 'mine', data: { id: 'customer-7', task: { id: 'a' } } }],
 		[{ data: { id: 'customer-7' }, task: { id: 'a' } }],
 		[{ id: 'mine', data: { taskID: 'a' } }],
+		[{ id: 'mine', data: { id: 'customer-7', task: { taskId: 'a' } } }],
 	])('is found in %j', (body) => {
 		expect(findTaskId(body)).toBe('a');
 	});

@@ -190,6 +190,12 @@ describe('an answer with an error status', () => {
 		expect(await next(429)).not.toContain('in the options');
 	});
 
+	it('that redirects names the address to enter', async () => {
+		const location = 'https://www.example.com/api/generate/task-1';
+		const { description } = await errorOf({ statusCode: 301, headers: { location } });
+		expect(description).toContain(`The answer names ${location}.`);
+	});
+
 	it('404 without a task points at the base URL', async () => {
 		const { client } = clientThatGets({ statusCode: 404 });
 		await expect(client.readCredits()).rejects.toMatchObject({

@@ -125,6 +125,18 @@ it.each(BASE_URLS)('sends its test to the credits, with %j as the base URL', asy
 	expect(sent).not.toHaveProperty('baseURL');
 });
 
+it.each([{ code: 401 }, { code: '401', msg: 'No' }, { status: 403 }, { statusCode: 403 }])(
+	'sees in its test a key that is refused with 200 and %j',
+	(body) => {
+		const ofBody = type.test.rules?.filter((rule) => rule.type === 'responseSuccessBody') ?? [];
+		// As n8n looks at an answer.
+		const found = ofBody.find(
+			({ properties: { key, value } }) => (body as Record<string, unknown>)[key] === value,
+		);
+		expect(found?.properties.message).toContain("this 'API Key'");
+	},
+);
+
 it('refuses a test whose base URL cannot be used, and says why and what to enter', async () => {
 	const request = { baseURL: 'api.example.com', url: '/api/credits' };
 	await expect(authenticate(request, { baseUrl: 'api.example.com' })).rejects.toThrow(

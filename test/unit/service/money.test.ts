@@ -36,7 +36,8 @@ it.each<[string, model: string, input: IDataObject, cost: number | undefined]>([
 });
 
 it.each<IDataObject>([
-	{ duration: 2, seconds: 100 },
+	{ duration: 1, seconds: 2 },
+	{ duration: 2, settings: { seconds: 100 } },
 	{ seconds: 2 },
 	{ duration_seconds: '2' },
 	{ durationSeconds: 2 },
@@ -104,6 +105,7 @@ describe('the balance', () => {
 		['a bare number', 42],
 		['snake case', { credit_balance: 42 }],
 		['camel case', { availableCredits: 42 }],
+		['what remains', { remaining_balance: 42, total_balance: 100 }],
 		['upper case', { CREDITS: 42 }],
 		['the telling name among others', { credits: 7, used: 3, balance: 42 }],
 		['what remains, beside all credits', { credits: 100, used: 58, remaining: 42 }],

@@ -37,14 +37,18 @@ describe('a record', () => {
 		expect(parse(body).record).toEqual(body);
 	});
 
-	it('loses long data URIs that were sent along, and keeps those that are results', () => {
-		const picture = `data:image/png;base64,${'A'.repeat(9000)}`;
-		const body = { data: { state: 'SUCCESS', resultUrls: [picture], input: { frame: picture } } };
-		const task = parse(body);
-		expect(task).toMatchObject({ resultUrls: [picture] });
-		expect(JSON.stringify(task.record)).toContain('(9022 characters)');
-		expect(parse(task.record)).toMatchObject({ resultUrls: [picture] });
-	});
+	it.each(['resultUrls', 'result_urls'])(
+		'loses long data URIs that were sent along, and keeps those of %s',
+		(name) => {
+			const picture = `data:image/png;base64,${'A'.repeat(9000)}`;
+			const task = parse({
+				data: { state: 'SUCCESS', [name]: [picture], input: { frame: picture } },
+			});
+			expect(task).toMatchObject({ resultUrls: [picture] });
+			expect(JSON.stringify(task.record)).toContain('(9022 characters)');
+			expect(parse(task.record)).toMatchObject({ resultUrls: [picture] });
+		},
+	);
 
 	it.each(['data', 'task'])(
 		'may be wrapped in `%s`, and keeps the id it was asked for',
@@ -54,6 +58,17 @@ describe('a record', () => {
 			expect(parse(record)).toEqual({ ...inner, taskId: 't', record });
 		},
 	);
+
+	it.each<[object]>([
+		[{ state: 'SUCCESS', data: { resultUrls: URLS, creditsConsumed: 8 } }],
+		[{ resultUrls: URLS, creditsConsumed: 8, data: { state: 'SUCCESS' } }],
+		[{ data: { task: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } } }],
+		[{ task: { state: 'SUCCESS', result_urls: URLS, credits_consumed: 8 } }],
+		[{ creditsConsumed: 1, data: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } }],
+	])('may have its state, its results and its credits in different places: %j', (body) => {
+		const found = { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 };
+		expect(parse(body)).toEqual({ ...found, taskId: 't', record: body });
+	});
 
 	it('has results only where it is a success', () => {
 		expect(parse({ state: 'PENDING', resultUrls: URLS })).not.toHaveProperty('resultUrls');
@@ -79,7 +94,7 @@ describe('a record', () => {
 		['a data URI', 'data:image/png;base64,AAAA', ['data:image/png;base64,AAAA']],
 		['a link without a host', '/files/1.png', ['https://api.example.com/files/1.png']],
 		['a path', ['files/1.png?x=1'], ['https://api.example.com/files/1.png?x=1']],
-		['words', ['none', 'not ready', 'pending'], []],
+		['words', ['none', 'not ready', 'pending', 'N/A'], []],
 		['a link that nobody can fetch', ['s3://bucket/1.png', 'https://'], []],
 	])('has its results read from %s', (_shape, resultUrls, expected) => {
 		const task = parseTaskRecord(
