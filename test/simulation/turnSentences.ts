@@ -203,6 +203,9 @@ const FORGOTTEN_MS = 10 * MINUTE;
 /** So long a run stands aside that was woken twice. */
 const ASIDE_MS = 10 * MINUTE;
 
+/** A retry that orders nothing leaves the rows of the retried execution to whoever may order. */
+const REFUSED = /Another retry of execution|n8n has not kept what it created/;
+
 /** Whether an execution has come to an end, and all its retries: nobody goes on with it but by one more retry. */
 function hasEnded(world: World, row: Row): boolean {
 	const later = world.n8n.rows.filter((each) => withRetried(world, each.id).includes(row));
@@ -212,6 +215,7 @@ function hasEnded(world: World, row: Row): boolean {
 	const isWhole = (each: Row) =>
 		['success', 'error'].includes(each.status) &&
 		!each.isKilled &&
+		!REFUSED.test(each.data) &&
 		goesOnUntil(each) > (each.endedAt ?? 0) + SECOND;
 	// An execution that sleeps may be retried, and be killed after that.
 	const killedAt = row.isKilled ? (row.endedAt ?? 0) : -Infinity;
