@@ -1,3 +1,5 @@
+import { enter } from './n8n/database';
+import { toStored } from './stored';
 import {
 	field,
 	imageNode,
@@ -47,4 +49,18 @@ it('a turn whose process is dead, and of which nothing was stored, is taken over
 	);
 	expect(lost).toHaveLength(ordered);
 	expect(created()).toBe(12);
+});
+
+it('what the second wake stores after the run has ended is out of date: nothing is ordered again, by a retry either', async () => {
+	const run = await on.start(imageNode({ suspendAfter: 0 }), many(2));
+	const twin = await run.wakeTwice(2 * SECOND);
+	expect(field((await run.end()).output, 'taskId')).toEqual(on.taskIds);
+	// n8n stores the second wake last.
+	const { data, waitTill } = twin.run;
+	enter(run.row, 'waiting');
+	Object.assign(run.row, { data: toStored(data), waitTill: waitTill?.getTime() });
+	const message = 'n8n woke this execution twice, and what n8n has kept of it is out of date';
+	expect((await run.end()).error).toMatchObject({ message });
+	expect((await (await run.retry()).end()).error).toMatchObject({ message });
+	expect(created()).toBe(2);
 });

@@ -77,7 +77,10 @@ export class Journal {
 	private readonly run: StoredRun;
 	private readonly node: Stored;
 
-	/** Whether all items have left. */
+	/** Whether this is of a wake that left its turn to another one: what the other wake has done is not in it. */
+	isAside: boolean;
+
+	/** To be set when all items leave, and with them what nobody needs any more. */
 	isEnded = false;
 
 	/** @throws UserError if another version of this package wrote the journal */
@@ -108,6 +111,7 @@ export class Journal {
 			entries: [],
 		};
 		this.earlier = this.run.execution;
+		this.isAside = this.run.isAside === true;
 		this.entries = this.run.entries.map((entry) => this.revived(entry));
 		this.isLater = this.run.isAsleep || (this.earlier === execution && this.run.sleeps > 0);
 		this.beginning = this.begin(known, execution, now);
@@ -158,14 +162,16 @@ export class Journal {
 	}
 
 	private toStored(present: number, isEnded: boolean): Stored {
-		const { run, entries } = this;
+		const { entries, isAside } = this;
+		const run = { ...this.run, isAside };
 		const stored = isEnded ? endedRun(run, entries) : sleepingRun(run, entries);
 		return { ...this.node, clockIsBehind: clockIsBehind(), runs: { [present]: stored } };
 	}
 
-	/** To be called when it is settled what this execution may order: a try that fails before leaves the run as it was. */
+	/** To be called when it is settled what this execution may order: a try that fails before leaves all as it was. */
 	takeUp(): void {
 		Object.assign(this.run, { execution: String(executionIdOf(this.context)), isAsleep: false });
+		this.isAside = false;
 	}
 
 	/** Whether n8n tries this run again if it stops (*Retry On Fail*). */
@@ -278,11 +284,6 @@ export class Journal {
 	fallAsleep(wakeAt: number): void {
 		const { run } = this;
 		Object.assign(run, { isAsleep: true, wakeAt, sleeps: run.sleeps + 1 });
-	}
-
-	/** All items leave, and with them what nobody needs any more. n8n may try again if the first item has an error. */
-	end(): void {
-		this.isEnded = true;
 	}
 
 	/** The rows that the turns of this run have left in n8n's store. */

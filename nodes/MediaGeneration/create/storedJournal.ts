@@ -19,6 +19,8 @@ export interface StoredRun {
 	isAsleep: boolean;
 	/** n8n's tries of the run in this execution (*Retry On Fail*) before the present try. */
 	tries: number;
+	/** Whether a wake stored this that left its turn to another one. */
+	isAside?: boolean;
 	/** How often the run went to sleep: the number of its turn. */
 	sleeps: number;
 	/** When the run is to be woken. */

@@ -11,9 +11,6 @@ import { LedgerRow } from './ledgerRow';
 const MOST_TRIES = 10;
 const PAUSE_MS = 5_000;
 
-/** The entry of a row whose turn somebody else has found under way. */
-const ASIDE = 'somebody stands aside';
-
 export const NOTHING_ORDERED =
 	'No more tasks were created here: both executions would order the same tasks. Look for the retry in the list of executions, and retry that execution if it has failed.';
 
@@ -106,11 +103,6 @@ export class TurnRow {
 	/** Whether somebody has begun the turn. */
 	async isBegun(): Promise<boolean> {
 		return this.isKept && (await this.ask(async () => await this.row.size())) > 0;
-	}
-
-	/** @returns whether somebody has stood aside before */
-	async standAside(): Promise<boolean> {
-		return await this.ask(async () => await this.row.add(ASIDE));
 	}
 
 	/**

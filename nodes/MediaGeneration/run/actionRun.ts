@@ -248,7 +248,7 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	showHints(context, ...endHints({ items }, results, connection.baseUrl, how));
 	const missing = missingResults(entries.map(({ task }) => task));
 	if (missing !== undefined) showWarnings(context, [missing]);
-	journal.end();
+	journal.isEnded = true;
 	return output;
 }
 

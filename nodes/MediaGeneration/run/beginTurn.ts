@@ -23,6 +23,7 @@ const STORE_FAILS_MS = 60_000;
  * one of them has written the row of the turn, and the other one stands aside.
  *
  * @returns what `execute` returns, if the run sleeps on; undefined if the turn has begun
+ * @throws ItemError if n8n has kept the state of the wake that stood aside, and the other one has ended its turn
  */
 export async function wakeUp(
 	context: IExecuteFunctions,
@@ -34,14 +35,17 @@ export async function wakeUp(
 	if ('error' in begun && begun.error instanceof Stopped) throw begun.error;
 	// A store that fails must not end a run whose tasks are paid for.
 	if ('error' in begun) return await suspend(context, journal, clock.now() + STORE_FAILS_MS);
-	if (!begun.value) {
-		// What the other process stores at the end of its turn takes the place of what is stored here.
-		if (!(await row.standAside())) {
-			return await suspend(context, journal, clock.now() + LONGEST_TURN_MS);
-		}
-		// Nobody has stored the turn: its process is dead.
-		journal.putInDoubt(await row.notesOf(placesToOrder(journal)), row.execution);
+	if (!begun.value && !journal.isAside) {
+		// What the other wake stores at the end of its turn takes the place of what is stored here.
+		journal.isAside = true;
+		return await suspend(context, journal, clock.now() + LONGEST_TURN_MS);
 	}
+	if (begun.value && journal.isAside) {
+		await row.clear();
+		throw OUTDATED;
+	}
+	// Nobody has stored the turn: its process is dead.
+	if (!begun.value) journal.putInDoubt(await row.notesOf(placesToOrder(journal)), row.execution);
 	// n8n keeps the hints of the last turn.
 	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	return undefined;
@@ -67,12 +71,15 @@ export async function takeOver(
 		return async () => undefined;
 	}
 	const places = placesToOrder(journal);
+	let isTurnLeft = false;
 	for (const execution of retriedOnes(context, journal)) {
-		const notes = await new TurnRow(context, journal.sleeps, execution).notesOf(places);
-		journal.putInDoubt(notes, execution);
+		const row = new TurnRow(context, journal.sleeps, execution);
+		journal.putInDoubt(await row.notesOf(places), execution);
+		isTurnLeft ||= journal.isAside && (await row.isBegun());
 	}
-	const row = new TurnRow(context, journal.sleeps, retried ?? journal.earlier);
-	return async () => await row.giveBack();
+	if (journal.isAside && !isTurnLeft) journal.refusal = storedError(OUTDATED);
+	const claimedRow = new TurnRow(context, journal.sleeps, retried ?? journal.earlier);
+	return async () => await claimedRow.giveBack();
 }
 
 /** @returns the execution that another retry has claimed: the retried one, or the one that the retried one retries */
@@ -139,6 +146,14 @@ const LOST = new ItemError(
 	{
 		description:
 			'No task was created now: a retry would order each task again. Take the task ids from n8n\'s log ("created task"), and fetch the results with Task → Wait. To order again all the same, start the workflow anew.',
+	},
+);
+
+const OUTDATED = new ItemError(
+	'n8n woke this execution twice, and what n8n has kept of it is out of date',
+	{
+		description:
+			'No task was created now: the other wake may have created them all, and its items may have left. If results are missing, take the task ids from n8n\'s log ("created task"), and fetch them with Task → Wait.',
 	},
 );
 

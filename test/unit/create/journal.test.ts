@@ -261,7 +261,7 @@ describe('what n8n stores', () => {
 		const record = { taskId: 'task-1', state: 'SUCCESS', record: { prompt: 'long' } } as never;
 		const { run } = stored(
 			[createdEntry({ task: record, files, failed: ['a'], record: { a: 1 } })],
-			(journal) => journal.end(),
+			(journal) => (journal.isEnded = true),
 		);
 		expect(run.entries).toEqual([
 			{
@@ -280,7 +280,7 @@ describe('what n8n stores', () => {
 
 	it.each<[string, number, (journal: Journal) => void]>([
 		['asleep', 800, asleep],
-		['after the end', 150, (journal) => journal.end()],
+		['after the end', 150, (journal) => (journal.isEnded = true)],
 	])('of a thousand items %s is %d bytes an item at most', (_when, most, then) => {
 		const entries = Array.from({ length: 1000 }, (_, itemIndex) => {
 			const record = { taskId: `task-${itemIndex}`, state: 'PENDING', prompt: 'p'.repeat(200) };

@@ -171,11 +171,6 @@ describe("while n8n's store fails", () => {
 });
 
 describe('a second process of a turn', () => {
-	it('stands aside once; whoever comes then finds that it has', async () => {
-		await rowOf().begin();
-		expect([await rowOf().standAside(), await rowOf().standAside()]).toEqual([false, true]);
-	});
-
 	it('finds the turn begun', async () => {
 		expect(await rowOf().isBegun()).toBe(false);
 		await rowOf().begin();
