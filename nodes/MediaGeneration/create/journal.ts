@@ -112,6 +112,7 @@ export class Journal {
 		};
 		this.earlier = this.run.execution;
 		this.isAside = this.run.isAside === true;
+		delete this.run.isAside;
 		this.entries = this.run.entries.map((entry) => this.revived(entry));
 		this.isLater = this.run.isAsleep || (this.earlier === execution && this.run.sleeps > 0);
 		this.beginning = this.begin(known, execution, now);
@@ -163,7 +164,7 @@ export class Journal {
 
 	private toStored(present: number, isEnded: boolean): Stored {
 		const { entries, isAside } = this;
-		const run = { ...this.run, isAside };
+		const run = { ...this.run, ...(isAside && { isAside }) };
 		const stored = isEnded ? endedRun(run, entries) : sleepingRun(run, entries);
 		return { ...this.node, clockIsBehind: clockIsBehind(), runs: { [present]: stored } };
 	}
