@@ -492,6 +492,20 @@ describe('one after the other', () => {
 		expect(scene.reads).toHaveLength(3);
 	});
 
+	test("the credential's test shows a key that is refused in the body of a 200", async () => {
+		const { stage, service, client } = scene;
+		const credential = { ...stage.credential, type: 'mediaGenerationApi' };
+		const verdictOn = async (creditsShape?: IDataObject) => {
+			service.configure({ creditsShape });
+			const data = { baseUrl: service.url, apiKey: service.apiKey };
+			return await client.testCredential(credential, data);
+		};
+		const refused = { status: 'Error', message: expect.stringContaining('key') as string };
+		expect(await verdictOn()).toMatchObject({ status: 'OK' });
+		expect(await verdictOn({ code: 401, message: 'No.' })).toMatchObject(refused);
+		expect(await verdictOn({ status: '403' })).toMatchObject(refused);
+	});
+
 	test('a callback whose read trickles is answered in time, and starts the workflow once', async () => {
 		scene.service.configure({
 			readWay: { fate: 'trickles', times: 1 },
