@@ -253,6 +253,23 @@ describe('at the end of the time', () => {
 	});
 });
 
+it.each([
+	[401, 30],
+	[403, 30],
+	[404, 4],
+])(
+	'goes on where the service answers %d for %d minutes, as with a key that is replaced: the tasks are paid for',
+	async (status, minutes) => {
+		service(
+			() => 'SUCCESS',
+			() => [now() < minutes * MINUTE ? status : 200],
+		);
+		trigger();
+		const { run: ran } = await run(of(1, { until: EPOCH + 24 * HOUR }));
+		expect([ran.status, delivered]).toEqual(['success', ['task-0']]);
+	},
+);
+
 /** The trigger answers each callback like this. */
 const answering = (status: number, body: object = {}) =>
 	nock(N8N)

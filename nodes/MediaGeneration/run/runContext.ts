@@ -9,7 +9,7 @@ import { holdsPlace, isToOrder, type TaskEntry } from '../create/taskEntry';
 import { hangsUp, isTool, stopSignal } from '../n8n/internals';
 import type { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
-import { isAwaited } from '../plan/planTypes';
+import { isAwaited, isDelivered } from '../plan/planTypes';
 import { isNearLimit } from '../plan/planWait';
 import { ReadWindow } from '../read/readWindow';
 import { Downloader } from '../report/download';
@@ -162,7 +162,7 @@ export class RunContext {
 				? 'The credential cannot be used'
 				: (this.queue.refusal?.message ?? 'The service took no task'),
 			readIntervalMs: Math.max(MIN_READ_INTERVAL_MS, READ_GAP_MS * this.waiting.size),
-			isOwn: plan?.kind === 'create' || this.ownIds.has(taskId),
+			isOwn: plan?.kind === 'create' || isDelivered(plan) || this.ownIds.has(taskId),
 			turnStartedAt: this.turn.startedAt,
 			endsAt: this.settings.endsAt,
 			readsPausedUntil: this.window.pausedUntil,
