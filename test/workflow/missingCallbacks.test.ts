@@ -384,13 +384,18 @@ it('says while it sleeps how many have come, and what the trigger answered last'
 	);
 });
 
-it('a check that was killed in a turn goes on when it is retried', async () => {
-	const begun = await begin(of(1));
-	let state = 'PENDING';
-	service(() => state);
-	trigger();
-	await begun.killedTurn();
-	state = 'SUCCESS';
-	const end = await (await begun.retry()).end();
-	expect([end.run.status, delivered]).toEqual(['success', ['task-0']]);
-});
+it.each(['killed in a turn', 'stopped while it slept'])(
+	'a check that was %s goes on when it is retried, as it says',
+	async (how) => {
+		const begun = await begin(of(1));
+		expect(begun.ran.hints.join()).toContain("If you stop this run, use 'Retry execution' later");
+		let state = 'PENDING';
+		service(() => state);
+		trigger();
+		if (how.startsWith('killed')) await begun.killedTurn();
+		else await begun.stop();
+		state = 'SUCCESS';
+		const end = await (await begun.retry()).end();
+		expect([end.run.status, delivered]).toEqual(['success', ['task-0']]);
+	},
+);
