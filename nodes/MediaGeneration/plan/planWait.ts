@@ -1,14 +1,6 @@
 import type { IExecuteFunctions, NodeTypeAndVersion } from 'n8n-workflow';
 
-import {
-	hangsUp,
-	inExpression,
-	internalsOf,
-	isEngineV2,
-	isTool,
-	modeOf,
-	settingsOf,
-} from '../n8n/internals';
+import { hangsUp, inExpression, internalsOf, isEngineV2, isTool, modeOf } from '../n8n/internals';
 import { BEFORE_LIMIT_MS } from '../n8n/wakes';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -144,19 +136,4 @@ function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
 	const mode = (fields: unknown) => (isRecord(fields) ? fields.responseMode : undefined);
 	const fallback = type.endsWith('.chatTrigger') ? 'lastNode' : undefined;
 	return mode(parameters) ?? mode(parameters?.options) ?? fallback;
-}
-
-/**
- * The time limit of the workflow or of n8n, which counts the sleep.
- *
- * @param startedAt when the execution began, milliseconds of the clock
- * @returns when n8n cancels the execution, milliseconds of the clock; Infinity if there is no limit
- */
-export function timeLimitOf(context: IExecuteFunctions, startedAt: number): number {
-	const seconds = Number(settingsOf(context).executionTimeout ?? 0);
-	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
-	return Math.min(
-		seconds > 0 ? startedAt + 1000 * seconds : Infinity,
-		typeof endsAt === 'number' ? clock.now() + endsAt - Date.now() : Infinity,
-	);
 }

@@ -1,6 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { planWait, timeLimitOf } from '../../../nodes/MediaGeneration/plan/planWait';
+import { timeLimitOf } from '../../../nodes/MediaGeneration/n8n/wakes';
+import { planWait } from '../../../nodes/MediaGeneration/plan/planWait';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
 import { executeContext } from '../../workflow/engine';
