@@ -57,8 +57,11 @@ export interface Deliveries {
 	firstAt?: number;
 }
 
-/** An answer is final when the trigger has given it for so long, milliseconds. */
+/** A refusal is final when the trigger has given it for so long, milliseconds. */
 export const FINAL_AFTER_MS = 15 * 60_000;
+
+/** So long a trigger tries to download the results of a task before its items leave, milliseconds. */
+export const DOWNLOAD_TRIES_MS = 60 * 60_000;
 
 /** Writes down what a delivery has come to. @param now milliseconds of the clock */
 export function noteAnswer(deliveries: Deliveries, answer: DeliveryAnswer, now: number): void {
@@ -82,14 +85,15 @@ export function endOfDeliveries(
 	{ answer, at = 0, since = at, firstAt = at }: Deliveries,
 	{ until, hasLedger }: { until: number; hasLedger: boolean },
 ): 'result' | 'error' | undefined {
-	const isFinal = at - since >= FINAL_AFTER_MS;
+	const sameMs = at - since;
 	switch (answer?.kind) {
 		case 'notSelected':
 			return 'result';
 		case 'taken':
-			return !hasLedger || isFinal ? 'result' : undefined;
+			// The execution may die at the end of its downloads: only the next delivery starts another one.
+			return !hasLedger || sameMs >= DOWNLOAD_TRIES_MS + FINAL_AFTER_MS ? 'result' : undefined;
 		case 'refused':
-			return isFinal ? 'error' : undefined;
+			return sameMs >= FINAL_AFTER_MS ? 'error' : undefined;
 		case 'notNow':
 			return at >= Math.max(until, firstAt + FINAL_AFTER_MS) ? 'error' : undefined;
 		case undefined:

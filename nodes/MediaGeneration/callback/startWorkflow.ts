@@ -20,14 +20,12 @@ import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
+import { DOWNLOAD_TRIES_MS } from './delivery';
 import { recentStarts } from './gate';
 import { keyInProcess, TaskStart } from './ledger';
 
 /** How long the first run tries to download results while the media host is in trouble, milliseconds. */
 const FIRST_TRY_MS = 20_000;
-
-/** So long the node tries in all, milliseconds. */
-const ALL_TRIES_MS = 60 * 60_000;
 
 /** A task that the gate admitted. */
 interface Admitted {
@@ -170,7 +168,7 @@ function newTrouble(context: IExecuteFunctions): Trouble {
 	// The time of day: another process may go on.
 	const since = Date.now();
 	const limitMs = timeLimitOf(context, clock.now()) - clock.now() - BEFORE_LIMIT_MS;
-	return { since, until: since + Math.min(ALL_TRIES_MS, limitMs) };
+	return { since, until: since + Math.min(DOWNLOAD_TRIES_MS, limitMs) };
 }
 
 /** Sleeps, which holds no place of n8n's concurrency limit. */
