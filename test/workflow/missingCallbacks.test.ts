@@ -332,6 +332,25 @@ describe('a trigger', () => {
 		expect(Math.abs(now() - 3 * HOUR)).toBeLessThan(17 * MINUTE);
 	});
 
+	it('is not called without a key: the task is delivered when the credential can be used again', async () => {
+		service(() => 'SUCCESS');
+		answering(503);
+		const begun = await begin(of(1, { until: EPOCH + 24 * HOUR }));
+		await begun.wake();
+		nock.cleanAll();
+		service(() => 'SUCCESS');
+		answering(401);
+		Object.assign(begun.n8n.test, { credential: { baseUrl: '', apiKey: '' } });
+		delivered = [];
+		for (let wakes = 0; wakes < 15; wakes++) await begun.wake();
+		expect([begun.row.status, delivered]).toEqual(['waiting', []]);
+		nock.cleanAll();
+		Object.assign(begun.n8n.test, { credential: undefined });
+		service(() => 'SUCCESS');
+		trigger();
+		expect((await begun.end()).run.status).toBe('success');
+	});
+
 	it('that was refused for a while takes the task in the end', async () => {
 		service(() => 'SUCCESS');
 		answering(404);

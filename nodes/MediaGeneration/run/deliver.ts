@@ -15,7 +15,7 @@ import type { FinishedTask } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { count, ItemError, messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import type { RunContext } from './runContext';
+import { NO_CREDENTIAL, type RunContext } from './runContext';
 
 /**
  * The time of the task begins at once. In the first turn nobody looks: its callback has a minute to come by itself, and
@@ -71,6 +71,7 @@ async function askTrigger(run: RunContext, entry: TaskEntry): Promise<DeliveryAn
 	const { context, connection, window, turn } = run;
 	const { plan, task } = entry;
 	if (!isDelivered(plan)) return undefined;
+	if (connection.isBroken) return { kind: 'notNow', words: NO_CREDENTIAL };
 	const address = signedAddress(context, plan.deliverTo, connection.apiKey);
 	const sent = await settled(
 		window.read(

@@ -159,7 +159,7 @@ export class RunContext {
 		return {
 			orderUntil: isBroken ? brokenUntil : this.calledAt + patienceMs,
 			whyNotTaken: isBroken
-				? 'The credential cannot be used'
+				? NO_CREDENTIAL
 				: (this.queue.refusal?.message ?? 'The service took no task'),
 			readIntervalMs: Math.max(MIN_READ_INTERVAL_MS, READ_GAP_MS * this.waiting.size),
 			isOwn: plan?.kind === 'create' || isDelivered(plan) || this.ownIds.has(taskId),
@@ -215,6 +215,9 @@ export function orderedBy(journal: Journal): Required<Ordered> {
 	const unanswered = journal.entries.filter(({ state }) => state === 'sent');
 	return { tasks, unanswered: unanswered.map(({ itemIndex }) => itemIndex) };
 }
+
+/** Why nothing is sent without the credential. */
+export const NO_CREDENTIAL = 'The credential cannot be used';
 
 /** The service with the node's credential; or without it, so that nothing can be sent. */
 type RunConnection = Connection & { isBroken: boolean };
