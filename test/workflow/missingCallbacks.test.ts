@@ -389,6 +389,20 @@ describe('a trigger', () => {
 		expect(now()).toBeGreaterThan(50 * MINUTE);
 	});
 
+	it('that has started before the user changed the base URL is not called again: the ledger has the address of the order', async () => {
+		const begun = await begin(of(1, { baseUrl: SERVICE }));
+		await started('task-0');
+		const baseUrl = 'https://new.example.com/v1';
+		Object.assign(begun.n8n.test, { credential: { baseUrl, apiKey: API_KEY } });
+		nock(baseUrl)
+			.persist()
+			.get(/task-0/)
+			.reply(200, { state: 'SUCCESS', resultUrls: ['https://m/1'] });
+		trigger();
+		expect((await begun.end()).output[0]?.json).toMatchObject({ delivery: 'callback' });
+		expect(delivered).toEqual([]);
+	});
+
 	it("whose credential the user has changed is known by its ledger: the account's tasks are the same", async () => {
 		const begun = await begin(of(1));
 		const credentials = { mediaGenerationApi: { id: 'another', name: '' } };

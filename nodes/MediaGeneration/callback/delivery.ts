@@ -16,13 +16,19 @@ export interface Recipient {
 	address: string;
 	/** The id of the trigger's node, if the trigger is in this workflow: its ledger tells whether it has started. */
 	triggerId?: string | undefined;
+	/** The base URL of the order, under which the ledger may have the task: the user may change that of the credential. */
+	baseUrl?: string | undefined;
 }
 
 /** @returns undefined if the value is no recipient */
 export function asRecipient(value: unknown): Recipient | undefined {
 	if (!isRecord(value) || typeof value.address !== 'string') return undefined;
-	const { address, triggerId } = value;
-	return { address, ...(typeof triggerId === 'string' && { triggerId }) };
+	const { address, triggerId, baseUrl } = value;
+	return {
+		address,
+		...(typeof triggerId === 'string' && { triggerId }),
+		...(typeof baseUrl === 'string' && { baseUrl }),
+	};
 }
 
 /**

@@ -37,12 +37,15 @@ export function hasTimeToCome(
 export async function askLedger(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { context, connection } = run;
 	const { plan, taskId = '', deliveries = {} } = entry;
-	const triggerId = String(isDelivered(plan) && plan.deliverTo.triggerId);
-	const { baseUrl } = connection;
+	if (!isDelivered(plan)) return true;
+	const { triggerId, baseUrl: ordered = connection.baseUrl } = plan.deliverTo;
 	deliveries.askedAt = clock.now();
-	const asked = await settled(hasStarted(context, triggerId, { baseUrl, taskId }));
+	const asked = [...new Set([ordered, connection.baseUrl])].map(async (baseUrl) => {
+		return await hasStarted(context, String(triggerId), { baseUrl, taskId });
+	});
+	const known = await Promise.allSettled(asked);
 	// What the ledger does not tell, the trigger tells.
-	if (!('value' in asked && asked.value)) return true;
+	if (!known.some((answer) => answer.status === 'fulfilled' && answer.value)) return true;
 	return end(run, entry, deliveries.answer ? 'accepted' : 'callback');
 }
 

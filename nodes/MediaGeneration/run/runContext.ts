@@ -97,7 +97,7 @@ export class RunContext {
 		);
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);
-		this.expectedCallbacks = new ExpectedCallbacks(context);
+		this.expectedCallbacks = new ExpectedCallbacks(context, connection.baseUrl);
 		if (connection.isBroken) this.queue.noteQuiet();
 		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);
 		this.ownIds = new Set(journal.ownTaskIds());
