@@ -190,12 +190,15 @@ function deliveryOf(body: unknown): Delivery | undefined {
 	return body.reason === 'duplicate' ? 'duplicate' : 'notSelected';
 }
 
+const LATER =
+	'The trigger could not answer, or could not read the task from the service at the moment. Try again later.';
+
 /** The advice for each meaning of the trigger's answer, and else the first one. */
 const NEXT: Partial<Record<Kind, string>> & Pick<Record<Kind, string>, 'answered'> = {
 	answered: "Check that 'Callback URL' is the production URL of a Media Generation Trigger.",
 	unauthorized: 'The trigger must use a credential with the same API key as this node.',
 	notFound:
 		"Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",
-	serviceDown:
-		'The trigger could not answer, or could not read the task from the service at the moment. Try again later.',
+	serviceDown: LATER,
+	tooManyRequests: LATER,
 };
