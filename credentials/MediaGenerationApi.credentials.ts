@@ -20,6 +20,16 @@ import { settled } from '../nodes/MediaGeneration/shared/promises';
 type Request = IHttpRequestOptions & { uri?: string; giveUp?: AbortSignal };
 
 /**
+ * The whole address of a request, as n8n's HTTP library puts it together.
+ *
+ * @param base goes before an address without a host
+ */
+function wholeAddress(address: string, base: string): string {
+	if (/^([a-z][a-z\d+.-]*:)?\/\//i.test(address)) return address;
+	return base.replace(/(?<!\/)\/+$/, '') + address.replace(/^\/*(?=.)/, '/');
+}
+
+/**
  * Adds the API key to a request to the service, and refuses to add it to any other request. It is a function and not a
  * template, because the HTTP Request node offers this credential, too, and must not send the key to another host.
  *
@@ -41,12 +51,13 @@ async function authenticate(
 		throw new UserError(`${message}. ${description}`);
 	}
 	const { baseUrl, apiKey } = read.value;
-	const { baseURL, uri = '', url: address = uri, abortSignal, giveUp, ...options } = request;
-	const url = new URL(baseURL === undefined ? address : baseUrl + address);
-	const target = url.origin + url.pathname;
-	if (!isBelow(baseUrl, url)) {
+	const { baseURL, uri, url: given, abortSignal, giveUp, ...options } = request;
+	const whole = wholeAddress(String(given || (uri ?? '')).trim(), baseURL?.trim() || baseUrl);
+	const url = URL.canParse(whole) ? new URL(whole) : undefined;
+	const target = url ? url.origin + url.pathname : whole;
+	if (url === undefined || !isBelow(baseUrl, url)) {
 		throw new UserError(
-			`The API key of this credential is sent to ${baseUrl} only, not to ${url.origin}. Use a credential of that service instead`,
+			`The API key of this credential is sent to ${baseUrl} only, not to ${target}. Use a credential of that service instead`,
 		);
 	}
 	// n8n's cancel signal would cancel a create that the service may have taken: nobody would learn its task id.

@@ -175,6 +175,16 @@ describe('a host of results', () => {
 		expect(await counts([task, { ...downloading, mode: 'retry' }])).toEqual([1]);
 	});
 
+	it("is given up before n8n's time limit, which would cancel the execution without a word", async () => {
+		on.service.configure(TROUBLE);
+		const limited = { ...workflow(downloading), settings: { executionTimeout: 900 } };
+		const begun = await begin(finished(), new WorkflowN8n(limited));
+		const { error } = await begun.end();
+		expect(error?.message).toContain('HTTP 503');
+		expect(on.elapsed / MINUTE).toBeGreaterThan(12);
+		expect(on.elapsed / MINUTE).toBeLessThan(15);
+	});
+
 	it('that asks to wait is not asked before', async () => {
 		on.service.configure({ mediaStatus: { status: 503, retryAfter: 1800 } });
 		const begun = await begin(finished());

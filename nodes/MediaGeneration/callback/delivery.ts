@@ -16,13 +16,19 @@ export interface Recipient {
 	address: string;
 	/** The id of the trigger's node, if the trigger is in this workflow: its ledger tells whether it has started. */
 	triggerId?: string | undefined;
+	/** The base URL of the order, under which the ledger may have the task: the user may change that of the credential. */
+	baseUrl?: string | undefined;
 }
 
 /** @returns undefined if the value is no recipient */
 export function asRecipient(value: unknown): Recipient | undefined {
 	if (!isRecord(value) || typeof value.address !== 'string') return undefined;
-	const { address, triggerId } = value;
-	return { address, ...(typeof triggerId === 'string' && { triggerId }) };
+	const { address, triggerId, baseUrl } = value;
+	return {
+		address,
+		...(typeof triggerId === 'string' && { triggerId }),
+		...(typeof baseUrl === 'string' && { baseUrl }),
+	};
 }
 
 /**
@@ -57,8 +63,11 @@ export interface Deliveries {
 	firstAt?: number;
 }
 
-/** An answer is final when the trigger has given it for so long, milliseconds. */
+/** A refusal is final when the trigger has given it for so long, milliseconds. */
 export const FINAL_AFTER_MS = 15 * 60_000;
+
+/** So long a trigger tries to download the results of a task before its items leave, milliseconds. */
+export const DOWNLOAD_TRIES_MS = 60 * 60_000;
 
 /** Writes down what a delivery has come to. @param now milliseconds of the clock */
 export function noteAnswer(deliveries: Deliveries, answer: DeliveryAnswer, now: number): void {
@@ -82,14 +91,15 @@ export function endOfDeliveries(
 	{ answer, at = 0, since = at, firstAt = at }: Deliveries,
 	{ until, hasLedger }: { until: number; hasLedger: boolean },
 ): 'result' | 'error' | undefined {
-	const isFinal = at - since >= FINAL_AFTER_MS;
+	const sameMs = at - since;
 	switch (answer?.kind) {
 		case 'notSelected':
 			return 'result';
 		case 'taken':
-			return !hasLedger || isFinal ? 'result' : undefined;
+			// The execution may die at the end of its downloads: only the next delivery starts another one.
+			return !hasLedger || sameMs >= DOWNLOAD_TRIES_MS + FINAL_AFTER_MS ? 'result' : undefined;
 		case 'refused':
-			return isFinal ? 'error' : undefined;
+			return sameMs >= FINAL_AFTER_MS ? 'error' : undefined;
 		case 'notNow':
 			return at >= Math.max(until, firstAt + FINAL_AFTER_MS) ? 'error' : undefined;
 		case undefined:
@@ -180,12 +190,15 @@ function deliveryOf(body: unknown): Delivery | undefined {
 	return body.reason === 'duplicate' ? 'duplicate' : 'notSelected';
 }
 
+const LATER =
+	'The trigger could not answer, or could not read the task from the service at the moment. Try again later.';
+
 /** The advice for each meaning of the trigger's answer, and else the first one. */
 const NEXT: Partial<Record<Kind, string>> & Pick<Record<Kind, string>, 'answered'> = {
 	answered: "Check that 'Callback URL' is the production URL of a Media Generation Trigger.",
 	unauthorized: 'The trigger must use a credential with the same API key as this node.',
 	notFound:
 		"Check that the workflow of the trigger is published, that 'Callback URL' is its production URL, and that its credential belongs to the account that created the task.",
-	serviceDown:
-		'The trigger could not answer, or could not read the task from the service at the moment. Try again later.',
+	serviceDown: LATER,
+	tooManyRequests: LATER,
 };

@@ -27,7 +27,11 @@ export class ExpectedCallbacks {
 	/** Aborted at the end of the run. */
 	private readonly end = new AbortController();
 
-	constructor(private readonly context: IExecuteFunctions) {}
+	/** @param baseUrl the address of the service */
+	constructor(
+		private readonly context: IExecuteFunctions,
+		private readonly baseUrl: string,
+	) {}
 
 	/**
 	 * @param webhookUrl the address that the service calls, with its token
@@ -47,6 +51,7 @@ export class ExpectedCallbacks {
 			until: clock.now() + timeoutMs,
 			address: isOwn ? href.slice(base.length) : href,
 			triggerId: triggerAt(this.context, href),
+			baseUrl: this.baseUrl,
 		});
 		this.early ??= this.leaveEarly();
 	}

@@ -117,9 +117,16 @@ async function readFinished(
 		const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs));
 		if ('error' in read) {
 			const { error } = read;
-			return error instanceof ServiceError && error.isNoSuchTask
-				? answerWith(404, 'The service knows no such task for this account')
-				: tryAgain('The task could not be read from the service');
+			const refusal = error instanceof ServiceError ? error : undefined;
+			if (refusal?.isNoSuchTask) {
+				return answerWith(404, 'The service knows no such task for this account');
+			}
+			// The check for callbacks shows the answer: only a person can mend the key.
+			return tryAgain(
+				refusal?.isOfKey
+					? "The service refuses the API key of the trigger's credential"
+					: 'The task could not be read from the service',
+			);
 		}
 		const task = read.value;
 		if (task === undefined) return tryAgain('The service did not answer in time');

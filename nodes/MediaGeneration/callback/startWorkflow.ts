@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from '
 
 import { endWithError, modeOf, nodeContext, runningNode } from '../n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../n8n/runAgain';
-import { nextWakeAt } from '../n8n/wakes';
+import { BEFORE_LIMIT_MS, nextWakeAt, timeLimitOf } from '../n8n/wakes';
 import { Downloader, PassingTrouble } from '../report/download';
 import { fileStem } from '../report/resultFile';
 import { isWithoutResult, missingResults, withoutResult } from '../report/taskErrors';
@@ -20,14 +20,12 @@ import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
 import { settled } from '../shared/promises';
+import { DOWNLOAD_TRIES_MS } from './delivery';
 import { recentStarts } from './gate';
 import { keyInProcess, TaskStart } from './ledger';
 
 /** How long the first run tries to download results while the media host is in trouble, milliseconds. */
 const FIRST_TRY_MS = 20_000;
-
-/** So long the node tries in all, milliseconds. */
-const ALL_TRIES_MS = 60 * 60_000;
 
 /** A task that the gate admitted. */
 interface Admitted {
@@ -72,15 +70,16 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 	// The options come first: an error in them must not leave a task marked as started.
 	const options = readOutputOptions(parameters, parameters.option('downloadResults'));
 	const admitted = admittedTasks(context);
+	const trouble = knownTrouble(context) ?? newTrouble(context);
 	const ended: Array<{ start: TaskStart; result: ItemResult }> = [];
 	for (const each of admitted) {
 		const { start, json } = each;
 		if (!isTest && (await start.isTaken())) continue;
 		const made = await settled(bring(context, each, options));
 		if ('value' in made) ended.push({ start, result: made.value });
-		else if (made.error instanceof PassingTrouble && isTimeLeft(context)) {
+		else if (made.error instanceof PassingTrouble && Date.now() < trouble.until) {
 			if (!isTest) for (const { key } of admitted) recentStarts.keep(key);
-			return await sleep(context, admitted, made.error);
+			return await sleep(context, admitted, trouble, made.error);
 		} else if (made.error instanceof Stopped) throw made.error;
 		else ended.push({ start, result: ItemError.from(made.error, json) });
 	}
@@ -122,7 +121,7 @@ async function bring(
 	if (!output.download || task.state !== 'SUCCESS') return taskItems(task, json, destination);
 	const { taskId, record } = task;
 	// A later run tries once, and sleeps again.
-	const isFirst = troubleSince(context) === undefined;
+	const isFirst = knownTrouble(context) === undefined;
 	const giveUpAt = clock.now() + (isFirst ? FIRST_TRY_MS : 0);
 	// Without a credential results on other hosts are fetched all the same.
 	const connected = await settled(connect(context));
@@ -148,34 +147,44 @@ function outputOf(context: IExecuteFunctions, result: ItemResult): INodeExecutio
 	return [result.toItem(node)];
 }
 
-/** The key in the node's context of the moment since when the media host is in trouble. */
+/** The key in the node's context of what this execution knows of the media host's trouble. */
 const KEY = 'mediaHostTrouble';
 
-/** @returns milliseconds since 1970; undefined if this execution has not slept. A retry is another execution. */
-function troubleSince(context: IExecuteFunctions): number | undefined {
-	const kept = nodeContext(context)[KEY];
-	const isOurs = isRecord(kept) && kept.of === context.getExecutionId();
-	return isOurs ? Number(kept.since) : undefined;
+/** Since when the media host is in trouble, and until when it is tried; milliseconds since 1970. */
+interface Trouble extends IDataObject {
+	since: number;
+	until: number;
 }
 
-const isTimeLeft = (context: IExecuteFunctions): boolean =>
-	Date.now() < (troubleSince(context) ?? Infinity) + ALL_TRIES_MS;
+/** @returns undefined if this execution has not slept. A retry is another execution. */
+function knownTrouble(context: IExecuteFunctions): Trouble | undefined {
+	const kept = nodeContext(context)[KEY];
+	const isOurs = isRecord(kept) && kept.of === context.getExecutionId();
+	return isOurs ? (kept as Trouble) : undefined;
+}
+
+/** The tries end in good time before n8n's time limit: n8n would cancel the execution, and nobody would hear of the task. */
+function newTrouble(context: IExecuteFunctions): Trouble {
+	// The time of day: another process may go on.
+	const since = Date.now();
+	const limitMs = timeLimitOf(context, clock.now()) - clock.now() - BEFORE_LIMIT_MS;
+	return { since, until: since + Math.min(DOWNLOAD_TRIES_MS, limitMs) };
+}
 
 /** Sleeps, which holds no place of n8n's concurrency limit. */
 async function sleep(
 	context: IExecuteFunctions,
 	admitted: readonly Admitted[],
+	{ since, until: giveUpAt }: Trouble,
 	{ message, retryAfterMs }: PassingTrouble,
 ): Promise<INodeExecutionData[][]> {
-	// The time of day: another process may go on.
 	const now = Date.now();
-	const since = troubleSince(context) ?? now;
-	nodeContext(context)[KEY] = { of: context.getExecutionId(), since };
+	nodeContext(context)[KEY] = { of: context.getExecutionId(), since, until: giveUpAt };
 	const sleeper = {
 		startedAt: since,
 		isOverdue: false,
 		notBefore: now + retryAfterMs,
-		dueAt: [since + ALL_TRIES_MS],
+		dueAt: [giveUpAt],
 	};
 	const until = new Date(nextWakeAt(sleeper, now));
 	const { name } = context.getNode();

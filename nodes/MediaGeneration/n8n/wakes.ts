@@ -1,4 +1,7 @@
+import type { IExecuteFunctions } from 'n8n-workflow';
+
 import { clock } from '../shared/clock';
+import { internalsOf, settingsOf } from './internals';
 
 /** n8n looks for due executions so often, from its own start, milliseconds. */
 const EVERY_MS = 60_000;
@@ -48,6 +51,21 @@ const SPREAD = 0.1;
 
 /** A run wakes so long before n8n's time limit: n8n may be a minute late, and a turn takes its time. Milliseconds. */
 export const BEFORE_LIMIT_MS = 90_000;
+
+/**
+ * The time limit of the workflow or of n8n, which counts the sleep.
+ *
+ * @param startedAt when the execution began, milliseconds of the clock
+ * @returns when n8n cancels the execution, milliseconds of the clock; Infinity if there is no limit
+ */
+export function timeLimitOf(context: IExecuteFunctions, startedAt: number): number {
+	const seconds = Number(settingsOf(context).executionTimeout ?? 0);
+	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
+	return Math.min(
+		seconds > 0 ? startedAt + 1000 * seconds : Infinity,
+		typeof endsAt === 'number' ? clock.now() + endsAt - Date.now() : Infinity,
+	);
+}
 
 /** What decides when a sleeping run is woken. All times are milliseconds of the clock. */
 export interface Sleeper {

@@ -164,7 +164,7 @@ function countedAsOne(creates: readonly CreatePlan[]): string | undefined {
 			([name, value]) => COUNT_FIELDS.includes(plainName(name)) && (toNumber(value) ?? 0) > 1,
 		);
 		if (several === undefined) continue;
-		return `'Max Cost (USD)' has counted as one result a task, although the input asks for several ('${several[0]}' is ${String(several[1])}). If each result costs, enter the price of the whole task in 'Price per Task (USD)'.`;
+		return `'Max Cost (USD)' has counted as one result a task, although the input asks for several ('${several[0]}' is ${String(several[1])}). If each result costs, enter the price of the whole task under 'Models' in the credential.`;
 	}
 	return undefined;
 }

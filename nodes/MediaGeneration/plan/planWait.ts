@@ -1,14 +1,6 @@
 import type { IExecuteFunctions, NodeTypeAndVersion } from 'n8n-workflow';
 
-import {
-	hangsUp,
-	inExpression,
-	internalsOf,
-	isEngineV2,
-	isTool,
-	modeOf,
-	settingsOf,
-} from '../n8n/internals';
+import { hangsUp, inExpression, internalsOf, isEngineV2, isTool, modeOf } from '../n8n/internals';
 import { BEFORE_LIMIT_MS } from '../n8n/wakes';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -131,7 +123,7 @@ function waitingCaller(context: IExecuteFunctions): string | undefined {
 	const hasRun = ({ name }: { name: string }) =>
 		context.evaluateExpression(`{{ $(${inExpression(name)}).isExecuted }}`, 0) === true;
 	const isWaiting = (caller: NodeTypeAndVersion) => {
-		const mode = String(responseModeOf(caller));
+		const mode = evaluated(context, String(responseModeOf(caller)));
 		if (mode !== 'responseNode') return ['lastNode', 'streaming'].includes(mode);
 		const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
 		return !nodes.some((node) => node.type.endsWith('.respondToWebhook') && hasRun(node));
@@ -139,24 +131,19 @@ function waitingCaller(context: IExecuteFunctions): string | undefined {
 	return callers?.find((caller) => !caller.disabled && isWaiting(caller) && hasRun(caller))?.name;
 }
 
+/** The mode may be an expression, which n8n evaluates before it starts the run. Where it cannot be, the run is held. */
+function evaluated(context: IExecuteFunctions, mode: string): string {
+	if (!mode.startsWith('=')) return mode;
+	try {
+		return String(context.evaluateExpression(mode.slice(1), 0));
+	} catch {
+		return 'lastNode';
+	}
+}
+
 /** In a Webhook and a Form the mode is a parameter. In a chat it is an option, and has a default. */
 function responseModeOf({ type, parameters }: NodeTypeAndVersion): unknown {
 	const mode = (fields: unknown) => (isRecord(fields) ? fields.responseMode : undefined);
 	const fallback = type.endsWith('.chatTrigger') ? 'lastNode' : undefined;
 	return mode(parameters) ?? mode(parameters?.options) ?? fallback;
-}
-
-/**
- * The time limit of the workflow or of n8n, which counts the sleep.
- *
- * @param startedAt when the execution began, milliseconds of the clock
- * @returns when n8n cancels the execution, milliseconds of the clock; Infinity if there is no limit
- */
-export function timeLimitOf(context: IExecuteFunctions, startedAt: number): number {
-	const seconds = Number(settingsOf(context).executionTimeout ?? 0);
-	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
-	return Math.min(
-		seconds > 0 ? startedAt + 1000 * seconds : Infinity,
-		typeof endsAt === 'number' ? clock.now() + endsAt - Date.now() : Infinity,
-	);
 }

@@ -12,10 +12,10 @@ import {
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
 import { retryGoesOn, TurnRow } from '../n8n/turnRow';
+import { timeLimitOf } from '../n8n/wakes';
 import { echo } from '../plan/inputFile';
 import { planRun, type RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
-import { timeLimitOf } from '../plan/planWait';
 import { describeStop, type FailureRule, type Ordered, stoppingItem } from '../report/ifSomeFail';
 import { includedInputs, outputItems, toolAnswer } from '../report/outputItems';
 import { missingResults, NOT_KNOWN } from '../report/taskErrors';

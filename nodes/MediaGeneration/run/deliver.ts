@@ -15,7 +15,7 @@ import type { FinishedTask } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { count, ItemError, messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import type { RunContext } from './runContext';
+import { NO_CREDENTIAL, type RunContext } from './runContext';
 
 /**
  * The time of the task begins at once. In the first turn nobody looks: its callback has a minute to come by itself, and
@@ -37,12 +37,15 @@ export function hasTimeToCome(
 export async function askLedger(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { context, connection } = run;
 	const { plan, taskId = '', deliveries = {} } = entry;
-	const triggerId = String(isDelivered(plan) && plan.deliverTo.triggerId);
-	const { baseUrl } = connection;
+	if (!isDelivered(plan)) return true;
+	const { triggerId, baseUrl: ordered = connection.baseUrl } = plan.deliverTo;
 	deliveries.askedAt = clock.now();
-	const asked = await settled(hasStarted(context, triggerId, { baseUrl, taskId }));
+	const asked = [...new Set([ordered, connection.baseUrl])].map(async (baseUrl) => {
+		return await hasStarted(context, String(triggerId), { baseUrl, taskId });
+	});
+	const known = await Promise.allSettled(asked);
 	// What the ledger does not tell, the trigger tells.
-	if (!('value' in asked && asked.value)) return true;
+	if (!known.some((answer) => answer.status === 'fulfilled' && answer.value)) return true;
 	return end(run, entry, deliveries.answer ? 'accepted' : 'callback');
 }
 
@@ -71,6 +74,7 @@ async function askTrigger(run: RunContext, entry: TaskEntry): Promise<DeliveryAn
 	const { context, connection, window, turn } = run;
 	const { plan, task } = entry;
 	if (!isDelivered(plan)) return undefined;
+	if (connection.isBroken) return { kind: 'notNow', words: NO_CREDENTIAL };
 	const address = signedAddress(context, plan.deliverTo, connection.apiKey);
 	const sent = await settled(
 		window.read(

@@ -8,6 +8,7 @@ import { endWithError } from '../n8n/internals';
 import { sleepAndRunAgain } from '../n8n/runAgain';
 import { leaveRecord } from '../n8n/subExecution';
 import { nextWakeAt, type Sleeper } from '../n8n/wakes';
+import { isDelivered } from '../plan/planTypes';
 import { describePaidTasks } from '../report/ifSomeFail';
 import { roundUsd } from '../service/money';
 import { clock, Stopped } from '../shared/clock';
@@ -129,6 +130,9 @@ const FEW = 3;
 /** What to do if somebody stops the run while it sleeps, or renames the node: n8n asks no node then. */
 function ifStopped(execution: string, created: readonly TaskEntry[]): string {
 	if (created.length === 0) return '';
+	if (created.some(({ plan }) => isDelivered(plan))) {
+		return " If you stop this run, use 'Retry execution' later: nothing else makes up for these callbacks.";
+	}
 	const ids = created.length > FEW ? '' : ` (${created.map(({ taskId }) => taskId).join(', ')})`;
 	const them = created.length === 1 ? 'its task' : 'its tasks';
 	return ` If you stop this run, get the results of ${them}${ids} with Task → Wait in a new node that is connected to nothing: enter 'execution ${execution}' as 'Task ID'. If you rename this node, its results appear when the node has its old name again, or in the same way.`;

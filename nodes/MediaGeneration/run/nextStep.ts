@@ -56,7 +56,7 @@ export type Step =
 export interface RunView {
 	/** The least time between two reads of a task, milliseconds. */
 	readIntervalMs: number;
-	/** Whether this run has created the task: it certainly exists, and it is paid for. */
+	/** Whether this run, or the run that started this check, has created the task: it certainly exists, and it is paid for. */
 	isOwn: boolean;
 	/** Links are those of a read of this turn. */
 	turnStartedAt: number;

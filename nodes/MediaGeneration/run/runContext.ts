@@ -9,7 +9,7 @@ import { holdsPlace, isToOrder, type TaskEntry } from '../create/taskEntry';
 import { hangsUp, isTool, stopSignal } from '../n8n/internals';
 import type { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
-import { isAwaited } from '../plan/planTypes';
+import { isAwaited, isDelivered } from '../plan/planTypes';
 import { isNearLimit } from '../plan/planWait';
 import { ReadWindow } from '../read/readWindow';
 import { Downloader } from '../report/download';
@@ -97,7 +97,7 @@ export class RunContext {
 		);
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);
-		this.expectedCallbacks = new ExpectedCallbacks(context);
+		this.expectedCallbacks = new ExpectedCallbacks(context, connection.baseUrl);
 		if (connection.isBroken) this.queue.noteQuiet();
 		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);
 		this.ownIds = new Set(journal.ownTaskIds());
@@ -159,10 +159,10 @@ export class RunContext {
 		return {
 			orderUntil: isBroken ? brokenUntil : this.calledAt + patienceMs,
 			whyNotTaken: isBroken
-				? 'The credential cannot be used'
+				? NO_CREDENTIAL
 				: (this.queue.refusal?.message ?? 'The service took no task'),
 			readIntervalMs: Math.max(MIN_READ_INTERVAL_MS, READ_GAP_MS * this.waiting.size),
-			isOwn: plan?.kind === 'create' || this.ownIds.has(taskId),
+			isOwn: plan?.kind === 'create' || isDelivered(plan) || this.ownIds.has(taskId),
 			turnStartedAt: this.turn.startedAt,
 			endsAt: this.settings.endsAt,
 			readsPausedUntil: this.window.pausedUntil,
@@ -215,6 +215,9 @@ export function orderedBy(journal: Journal): Required<Ordered> {
 	const unanswered = journal.entries.filter(({ state }) => state === 'sent');
 	return { tasks, unanswered: unanswered.map(({ itemIndex }) => itemIndex) };
 }
+
+/** Why nothing is sent without the credential. */
+export const NO_CREDENTIAL = 'The credential cannot be used';
 
 /** The service with the node's credential; or without it, so that nothing can be sent. */
 type RunConnection = Connection & { isBroken: boolean };

@@ -8,7 +8,7 @@ import { settled } from '../shared/promises';
 import { findServiceMessage, findTaskId } from './answerFields';
 import { type Answer, classifyAnswer } from './meaning';
 import { SecretRedactor } from './redactSecrets';
-import { explainKind, moneyHint, ServiceError } from './serviceError';
+import { type Asked, explainKind, moneyHint, ServiceError } from './serviceError';
 import { parseTaskRecord, type TaskRecord } from './taskRecord';
 
 /** A request to the service, without its key. */
@@ -109,7 +109,7 @@ export class ServiceClient {
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
 		const request = { method: 'POST', path: '/api/generate', body, timeoutMs } as const;
-		const { parsed: record, said, response } = await this.send(request);
+		const { parsed: record, said, response } = await this.send(request, 'create');
 		const taskId = findTaskId(record);
 		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
 		if (record === undefined) throw this.unexpected(NOT_JSON, response);
@@ -128,7 +128,7 @@ export class ServiceClient {
 	async readTask(taskId: string, limitMs = Infinity): Promise<TaskRecord> {
 		const timeoutMs = Math.min(READ_TIMEOUT_MS, limitMs);
 		const path = `/api/generate/${encodeURIComponent(taskId)}`;
-		const { parsed } = await this.send({ method: 'GET', path, timeoutMs }, taskId);
+		const { parsed } = await this.send({ method: 'GET', path, timeoutMs }, { taskId });
 		return parseTaskRecord(taskId, parsed, this.baseUrl);
 	}
 
@@ -142,11 +142,8 @@ export class ServiceClient {
 	 */
 	async readCredits(limitMs = Infinity): Promise<unknown> {
 		const timeoutMs = Math.min(READ_TIMEOUT_MS, limitMs);
-		const { parsed, response } = await this.send({
-			method: 'GET',
-			path: '/api/credits',
-			timeoutMs,
-		});
+		const request = { method: 'GET', path: '/api/credits', timeoutMs } as const;
+		const { parsed, response } = await this.send(request, 'credits');
 		if (parsed !== undefined) return parsed;
 		throw this.unexpected(NOT_JSON, response);
 	}
@@ -154,7 +151,7 @@ export class ServiceClient {
 	/** @returns the parsed body of an answer with a 2xx; undefined if the body is empty */
 	private async send(
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
-		taskId?: string,
+		asked: Asked,
 	): Promise<{ parsed: unknown; said: string | undefined; response: HttpResponse }> {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const body = this.secrets.hideInRecord(response.body);
@@ -162,14 +159,14 @@ export class ServiceClient {
 		const { kind, speaker, taken } = meaning;
 		if (kind === 'answered') return { parsed: spoken, said, response };
 		if (kind === 'unexpectedAnswer') throw this.unexpected(NOT_JSON, response);
-		const { what, next } = explainKind(kind, status, taskId);
+		const { what, next } = explainKind(kind, status, asked);
 		// The true status may stand in the body.
 		const happened = status === response.statusCode ? what : what.replace('(HTTP', '(code');
 		const words = said === undefined ? '' : `: ${this.secrets.hide(said)}`;
 		// An id or a location in the answer is the only way to a task that this create may have made, or to the right address.
-		const mayExist = taskId === undefined && taken === 'unknown';
+		const mayExist = asked === 'create' && taken === 'unknown';
 		const named = this.nameOf((mayExist && findTaskId(spoken)) || response.headers.location);
-		const money = taskId === undefined ? moneyHint(kind, said) : undefined;
+		const money = asked === 'create' ? moneyHint(kind, said) : undefined;
 		const hints = [next, money, speaker === 'stranger' && FOREIGN, named];
 		const description = hints.filter(Boolean).join(' ');
 		const details = { description, statusCode: status, meaning };

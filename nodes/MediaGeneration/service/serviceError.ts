@@ -65,8 +65,19 @@ export class ServiceError extends Error {
 	}
 }
 
+/** What was asked of the service: a create, the record of a task, or the balance. */
+export type Asked = 'create' | 'credits' | { taskId: string };
+
 const CHECK_TASK =
 	'Check the task id, and that the credential belongs to the account that created the task.';
+
+/** What to do if the request itself may be refused, and not the key or the account. */
+function lookAt(asked: Asked, ofCreate: string): string {
+	if (asked === 'create') return ofCreate;
+	return asked === 'credits'
+		? "Check the 'Base URL' of the credential, and in your account what the API key may do."
+		: CHECK_TASK;
+}
 
 /** Words of money. A prompt may have them, too: they choose what is shown, and decide nothing. */
 const OF_MONEY = /credit|balance|billing|payment|quota|funds/i;
@@ -87,13 +98,8 @@ interface Explanation {
  * Explains an answer that refuses a request.
  *
  * @param status the HTTP status, or the one that the body has instead
- * @param taskId the task that was to be read; undefined for other requests
  */
-export function explainKind(
-	kind: ServiceErrorKind,
-	status: number,
-	taskId: string | undefined,
-): Explanation {
+export function explainKind(kind: ServiceErrorKind, status: number, asked: Asked): Explanation {
 	switch (kind) {
 		case 'redirected':
 			return {
@@ -113,21 +119,29 @@ export function explainKind(
 		case 'forbidden':
 			return {
 				what: `The service does not allow this (HTTP ${status})`,
-				next: 'The model or the prompt of this item may not be allowed: change them, and run this item again. If the service refuses every item, check in your account what the API key may do.',
+				next: lookAt(
+					asked,
+					'The model or the prompt of this item may not be allowed: change them, and run this item again. If the service refuses every item, check in your account what the API key may do.',
+				),
 			};
 		case 'noCredits':
-			return {
-				what: `The account has not enough credits for this task (HTTP ${status})`,
-				next: 'Buy credits at the service, then run the items that are left again. The Media Generation Credits node shows the balance.',
-			};
+			return asked === 'create'
+				? {
+						what: `The account has not enough credits for this task (HTTP ${status})`,
+						next: 'Buy credits at the service, then run the items that are left again. The Media Generation Credits node shows the balance.',
+					}
+				: {
+						what: `The account has not enough credits (HTTP ${status})`,
+						next: 'Buy credits at the service, then try again.',
+					};
 		case 'notFound':
-			return taskId === undefined
+			return typeof asked === 'string'
 				? {
 						what: `The service has no such address (HTTP ${status})`,
 						next: "Check the 'Base URL' of the credential: it must be the part before /api/generate.",
 					}
 				: {
-						what: `The service knows no task ${taskId} for this account (HTTP ${status})`,
+						what: `The service knows no task ${asked.taskId} for this account (HTTP ${status})`,
 						next: CHECK_TASK,
 					};
 		case 'tooManyRequests':
@@ -138,10 +152,10 @@ export function explainKind(
 		default:
 			return {
 				what: `The service did not accept the request (HTTP ${status})`,
-				next:
-					taskId === undefined
-						? 'Check the model and the input fields of this item against what the service offers.'
-						: CHECK_TASK,
+				next: lookAt(
+					asked,
+					'Check the model and the input fields of this item against what the service offers.',
+				),
 			};
 	}
 }

@@ -28,10 +28,10 @@ describe('a task ends', () => {
 		['when its event is not selected', [[0, 'notSelected']], {}, 'result'],
 		['when a trigger without a ledger has it', [[0, 'taken']], { hasLedger: false }, 'result'],
 		[
-			'when a trigger has said for a quarter of an hour that it has it',
+			'when a trigger has said that it has it for a quarter of an hour more than its downloads may take',
 			[
 				[0, 'taken'],
-				[15, 'taken'],
+				[75, 'taken'],
 			],
 			{},
 			'result',
@@ -78,7 +78,7 @@ describe('a task is delivered again', () => {
 			'while a trigger has it and its ledger does not say so yet',
 			[
 				[0, 'taken'],
-				[14, 'taken'],
+				[74, 'taken'],
 			],
 			{},
 		],

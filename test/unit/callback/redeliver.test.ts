@@ -57,6 +57,7 @@ it.each([
 	...[400, 413, 204, 302].map((statusCode): [number, string] => [statusCode, PRODUCTION]),
 	[401, 'a credential with the same API key'],
 	[404, 'Check that the workflow of the trigger is published'],
+	[429, 'Try again later'],
 	[500, 'Try again later'],
 	[503, 'Try again later'],
 ])('that is answered HTTP %d is an error with the next step, and no token', async (...given) => {

@@ -186,6 +186,12 @@ describe('what the service says of the task', () => {
 		expect(await came()).toMatchObject(TRY_AGAIN);
 	});
 
+	it('a refused key is named in the answer, which the check for callbacks shows', async () => {
+		service({}, 401);
+		const { body } = (await came()) as { body: { message: string } };
+		expect(body.message).toContain('refuses the API key');
+	});
+
 	it('after each of these the task starts the workflow when its callback comes again', async () => {
 		for (const said of [[{ state: 'PENDING' }], [{}, 500], [{}, 404]] as Array<[object, number?]>) {
 			service(...said);

@@ -388,7 +388,11 @@ describe('the budget', () => {
 	});
 
 	it.each<[object, number, RegExp | undefined]>([
-		[{ num_images: 4 }, 5, /counted as one result a task.*'num_images' is 4/],
+		[
+			{ num_images: 4 },
+			5,
+			/counted as one result a task.*'num_images' is 4.*under 'Models' in the credential/,
+		],
 		[{ n: '3' }, 5, /'n' is 3/],
 		[{ n: 3 }, 0, undefined],
 		[{ n: 1, batch: 4 }, 5, undefined],

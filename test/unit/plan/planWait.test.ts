@@ -1,6 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { planWait, timeLimitOf } from '../../../nodes/MediaGeneration/plan/planWait';
+import { timeLimitOf } from '../../../nodes/MediaGeneration/n8n/wakes';
+import { planWait } from '../../../nodes/MediaGeneration/plan/planWait';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
 import { executeContext } from '../../workflow/engine';
@@ -40,14 +41,15 @@ function startedBy(
 ) {
 	const answer = { name: 'Answer', type: 'n8n-nodes-base.respondToWebhook' };
 	const trigger = { name: 'Other "caller"', type, typeVersion: 1, disabled, parameters };
-	const isExecuted: Record<string, boolean> = {
+	const values: Record<string, unknown> = {
 		'{{ $("Answer").isExecuted }}': answered,
 		'{{ $("Other \\"caller\\"").isExecuted }}': hasRun,
+		"{{ 'last' + 'Node' }}": 'lastNode',
 	};
 	return {
 		others: { Answer: answer },
 		getParentNodes: () => [trigger],
-		evaluateExpression: (expression: string) => isExecuted[expression],
+		evaluateExpression: (expression: string) => values[expression],
 	} as unknown as Partial<IExecuteFunctions>;
 }
 const webhook = (responseMode: string, more = {}) => startedBy({ responseMode }, more);
@@ -103,6 +105,7 @@ describe('a run is held to its end, for ten minutes or as the user says', () => 
 			true,
 		],
 		['where a Webhook and a Form answer with the last node', webhook('lastNode'), waits, false],
+		['where an expression says so', webhook("={{ 'last' + 'Node' }}"), waits, false],
 		['where a chat answers with the last node', chat({ responseMode: 'lastNode' }), waits, false],
 		['by a chat by default', chat({}), waits, false],
 		['where a chat streams its answer', chat({ responseMode: 'streaming' }), waits, false],

@@ -190,6 +190,17 @@ describe('an answer with an error status', () => {
 		expect(await next(429)).not.toContain('in the options');
 	});
 
+	it.each([400, 402, 403])(
+		'%d for a read or for the credits speaks of no item, no prompt and no other node',
+		async (statusCode) => {
+			const ofCredits = async () => await clientThatGets({ statusCode }).client.readCredits();
+			for (const error of [await errorOf({ statusCode }), await caught(ofCredits)]) {
+				const { message, description } = error as ServiceError;
+				expect(message + description).not.toMatch(/prompt|item|this task|Credits node/);
+			}
+		},
+	);
+
 	it('that redirects names the address to enter', async () => {
 		const location = 'https://www.example.com/api/generate/task-1';
 		const { description } = await errorOf({ statusCode: 301, headers: { location } });

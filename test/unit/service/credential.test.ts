@@ -137,6 +137,29 @@ it.each([{ code: 401 }, { code: '401', msg: 'No' }, { status: 403 }, { statusCod
 	},
 );
 
+it.each([
+	[{ url: '/api/credits' }],
+	[{ url: 'api/credits', baseURL: `${HOST}/v1/` }],
+	[{ url: CREDITS, baseURL: `${HOST}/v1` }],
+	[{ url: CREDITS, baseURL: '' }],
+	[{ url: '', uri: '/api/credits' }],
+])(
+	'adds the key to a request below the base URL, however its address is put together: %j',
+	async (request) => {
+		expect(await authenticate(request)).toMatchObject({ url: CREDITS, headers: { Authorization } });
+	},
+);
+
+it.each([
+	[{ url: '/v1/api/credits', baseURL: 'https://evil.example.com' }, `not to ${EVIL}`],
+	[{ url: EVIL, baseURL: `${HOST}/v1` }, `not to ${EVIL}`],
+	[{ url: `${HOST}/v2/api` }, `${HOST}/v1 only, not to ${HOST}/v2/api`],
+	[{ url: '//evil.example.com/v1' }, 'not to //evil.example.com/v1'],
+])('refuses the request %j, and names its address', async (request, said) => {
+	const { message } = await caught(() => authenticate(request));
+	expect(message).toContain(said);
+});
+
 it('refuses a test whose base URL cannot be used, and says why and what to enter', async () => {
 	const request = { baseURL: 'api.example.com', url: '/api/credits' };
 	await expect(authenticate(request, { baseUrl: 'api.example.com' })).rejects.toThrow(
