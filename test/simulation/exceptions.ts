@@ -66,6 +66,11 @@ const isStopUnheard = (world: World, execution: string): boolean =>
 	withRetried(world, execution).some((row) => row.isStopUnheard) &&
 	world.except('an execution was stopped before n8n had begun it, and ran all the same');
 
+/** n8n stores the second wake of an execution after the first: what the first wake has done stands in the log alone. */
+export const isOutOfDate = (world: World, execution: string): boolean =>
+	withRetried(world, execution).some((row) => row.isOutOfDate) &&
+	world.except('n8n stored the second wake of an execution last: what the first one did is lost');
+
 /** Whether nothing tells an execution that another one has ordered the same. */
 export const isUntold = (world: World, execution: string): boolean =>
 	isUnnamed(world, execution) || isStopUnheard(world, execution);

@@ -2,7 +2,7 @@ import { MIN_READ_INTERVAL_MS } from '../../nodes/MediaGeneration/service/client
 import { groupBy } from '../groupBy';
 import { callbackSentences } from './callbackSentences';
 import { createSentences } from './createSentences';
-import { isPassedOver, setForwardMs } from './exceptions';
+import { isOutOfDate, isPassedOver, setForwardMs } from './exceptions';
 import {
 	everythingSaid,
 	firstOf,
@@ -44,7 +44,7 @@ export const sentences: Record<string, Check> = {
 				const task = world.service.task(String(json.taskId));
 				if (!task) {
 					const unsaid = unsaidOf(world, execution, item);
-					if (!unsaid || isPassedOver(world, execution)) return [];
+					if (!unsaid || isPassedOver(world, execution) || isOutOfDate(world, execution)) return [];
 					return [`execution ${execution} does not say what became of ${unsaid.id}`];
 				}
 				if (json.state === task.outcome) return [];

@@ -265,6 +265,7 @@ async function retryKilled({ history, user, time }: World): Promise<void> {
 	if (history.moreKills.length === 0) return;
 	for (let rounds = 0; rounds < 6; rounds++) {
 		await time.run(time.now + 90_000);
-		user.retry((row) => isOfRun(row) && row.status === 'crashed', history.retryWith);
+		const isKilled = (row: Row) => isOfRun(row) || row.start === 'Again';
+		user.retry((row) => isKilled(row) && row.status === 'crashed', history.retryWith);
 	}
 }

@@ -1,7 +1,7 @@
 import { MINUTE, SECOND } from '../durations';
 import { groupBy } from '../groupBy';
 import { isTerminal, type Row } from '../workflow/n8n/database';
-import { isPassedOver, isUntold, withRetried } from './exceptions';
+import { isOutOfDate, isPassedOver, isUntold, withRetried } from './exceptions';
 import { errorOf, idOf, inputOf, isPaid, isStored } from './told';
 import type { SeenRequest } from './world/network';
 import { itemOf, type ServiceTask } from './world/service';
@@ -102,7 +102,8 @@ export const turnSentences = {
 							!creates.some((create) => create.item === item && !create.isUnsent) &&
 							!withRetried(world, row.id).some(
 								(each) => wasCut(each) && isNoted(world, each, item),
-							),
+							) &&
+							!isOutOfDate(world, row.id),
 					)
 					.map(({ item }) => `execution ${row.id} has ${item} in doubt, which was not sent`)
 			);
@@ -217,10 +218,12 @@ function hasEnded(world: World, row: Row): boolean {
 		!each.isKilled &&
 		!REFUSED.test(each.data) &&
 		goesOnUntil(each) > (each.endedAt ?? 0) + SECOND;
+	// Of a retry that was killed before it stored anything nobody knows which rows it was to clear.
+	if (later.some((each) => each !== row && each.isKilled && each.sleeps === 0)) return false;
 	// An execution that sleeps may be retried, and be killed after that.
-	const killedAt = row.isKilled ? (row.endedAt ?? 0) : -Infinity;
+	const killedAt = row.isKilled ? (row.process?.diedAt ?? 0) : -Infinity;
 	return (
 		later.every(({ status }) => isTerminal(status)) &&
-		later.some((each) => isWhole(each) && (each.endedAt ?? 0) >= killedAt)
+		later.some((each) => isWhole(each) && each.begunAt >= killedAt)
 	);
 }

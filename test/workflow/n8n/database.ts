@@ -40,6 +40,8 @@ const rowOf = (id: string, begunAt: number, given: NewRow) => ({
 	isKilled: false,
 	/** Whether a start of n8n had it wake a second time. */
 	isWokenTwice: false,
+	/** Whether n8n has stored a second wake, which began with an older state, over what the first wake had stored. */
+	isOutOfDate: false,
 	/** When the execution was stored first, milliseconds since the history began. */
 	begunAt,
 	/** When the execution came to its end, milliseconds since the history began. */

@@ -79,7 +79,7 @@ export class Executions {
 	}
 
 	private async execute(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
-		const { id, mode, start, retryOf, wakes } = row;
+		const { id, mode, start, retryOf, wakes, data: stored } = row;
 		const of = retryOf === undefined ? '' : `, of execution ${retryOf}`;
 		this.n8n.trace(
 			`${process.name}: ${wakes > 0 ? 'wakes' : 'begins'} execution ${id} (${mode}, at ${start}${of})`,
@@ -91,7 +91,10 @@ export class Executions {
 		row.events.clear();
 		hooks?.addHandler('nodeExecuteBefore', (node) => void row.events.set(node, 'started'));
 		hooks?.addHandler('nodeExecuteAfter', (node) => void row.events.set(node, 'finished'));
-		hooks?.addHandler('workflowExecuteAfter', async (run) => await this.save(row, run));
+		hooks?.addHandler('workflowExecuteAfter', async (run) => {
+			const isSecond = row.isWokenTwice && row.wakes === wakes;
+			await this.save(row, run, isSecond ? stored : undefined);
+		});
 		const execution = new WorkflowExecute(additional, mode, data).processRunExecutionData(workflow);
 		process.running.set(id, execution);
 		const run = await execution;
@@ -99,7 +102,8 @@ export class Executions {
 		return run;
 	}
 
-	private async save(row: Row, run: IRun): Promise<void> {
+	/** @param began the state that a second wake began with */
+	private async save(row: Row, run: IRun, began?: string): Promise<void> {
 		if (row.mode === 'webhook')
 			renameUploads(run, row.id, (...names) => this.n8n.rename?.(...names));
 		const data = toStored(run.data);
@@ -109,6 +113,7 @@ export class Executions {
 		if (longerMs > 0) this.n8n.note('a sleeping execution stored late');
 		await this.n8n.database.query(() => {
 			// What a user has stopped stays as it was then, unless a worker has taken notice of it.
+			if (began !== undefined && row.data !== began) row.isOutOfDate = true;
 			if (row.status !== 'canceled' || (row.hasJob && run.status === 'canceled')) row.data = data;
 			const isTwin = row.isWokenTwice && row.status !== 'canceled';
 			if (row.status !== 'running' && !isTwin) return;
