@@ -106,7 +106,8 @@ export class TurnRow {
 	}
 
 	/**
-	 * Of several retries of an execution one may order, and the execution itself no more. The claim of a retry that was killed passes on to its own retry.
+	 * Of several retries of an execution one may order, and the execution itself no more. The claim of a retry that was killed
+	 * passes on to its own retry.
 	 *
 	 * @param killed the retry whose claim it may be
 	 * @returns whether this execution has the claim

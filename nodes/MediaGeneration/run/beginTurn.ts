@@ -71,13 +71,14 @@ export async function takeOver(
 		return async () => undefined;
 	}
 	const places = placesToOrder(journal);
-	let isTurnLeft = false;
+	// Only a wake that stood aside may have left a state that is out of date.
+	let isTurnLeft = !journal.isAside;
 	for (const execution of retriedOnes(context, journal)) {
 		const row = new TurnRow(context, journal.sleeps, execution);
 		journal.putInDoubt(await row.notesOf(places), execution);
-		isTurnLeft ||= journal.isAside && (await row.isBegun());
+		isTurnLeft ||= await row.isBegun();
 	}
-	if (journal.isAside && !isTurnLeft) journal.refusal = storedError(OUTDATED);
+	if (!isTurnLeft) journal.refusal = storedError(OUTDATED);
 	const claimedRow = new TurnRow(context, journal.sleeps, retried ?? journal.earlier);
 	return async () => await claimedRow.giveBack();
 }

@@ -120,7 +120,10 @@ const DATA_URI = /^\s*data:([\w.+-]+\/|[;,])/i;
 /** Deeper than any record; anything deeper is left as it is. */
 const MAX_CUT_DEPTH = 32;
 
-/** A copy with long data URIs cut, except in the field `whole`, as `plainName` writes it: records repeat the images that were sent. */
+/**
+ * A copy with long data URIs cut, except in the field `whole`, as `plainName` writes it: records repeat the images that were
+ * sent.
+ */
 export function cutDataUris<T>(value: T, whole?: string, depth = 0): T {
 	if (typeof value === 'string') return cutDataUri(value) as T;
 	if (depth >= MAX_CUT_DEPTH) return value;
