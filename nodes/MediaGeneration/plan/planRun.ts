@@ -6,7 +6,6 @@ import type { IfSomeFail } from '../report/ifSomeFail';
 import { roundUsd } from '../service/money';
 import { inTurns } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { plainName, toNumber } from '../shared/json';
 import { choice, ItemParameters } from '../shared/parameters';
 import { planItem, type TriggerAddresses } from './planItem';
 import { type CreatePlan, createsIn, type ItemPlan } from './planTypes';
@@ -76,7 +75,6 @@ export async function planRun(
 	const isDry = left.some((item) => item.kind !== 'read' && item.isDry);
 	const refusal = budgetRefusal(createsIn(left), paidUsd);
 	if (refusal && !isDry) throw refusal;
-	const assumed = countedAsOne(createsIn(left));
 	const { seconds, warnings, ...wait } = planWait(items, first, limitAt);
 	return {
 		...wait,
@@ -87,9 +85,7 @@ export async function planRun(
 			const isPatient = item.kind === 'create' && wait.suspendAfterMs < Infinity;
 			return { ...item, timeoutMs, ...(isPatient && { patienceMs: timeoutMs }) };
 		}),
-		warnings: refusal
-			? [`This batch would be refused: ${refusal.message}`]
-			: [...warnings, ...(assumed === undefined ? [] : [assumed])],
+		warnings: refusal ? [`This batch would be refused: ${refusal.message}`] : warnings,
 		maxInFlight: first.number('maxInFlight'),
 		isDry,
 		ifSomeFail: choice('If Some Items Fail', first.option('ifSomeFail') ?? 'keep', {
@@ -139,32 +135,6 @@ function budgetRefusal(creates: readonly CreatePlan[], paidUsd = 0): ItemError |
 					"Raise 'Max Cost (USD)' in the options, or send fewer items. No task was created.",
 			},
 		);
-	}
-	return undefined;
-}
-
-/** The usual names of the input field for the number of results, as `plainName` writes them. */
-const COUNT_FIELDS = [
-	'n',
-	'numimages',
-	'numberofimages',
-	'numoutputs',
-	'numvideos',
-	'numresults',
-	'numsamples',
-	'imagecount',
-	'batchsize',
-];
-
-/** @returns what *Max Cost* assumes, if it is set and the input of a task asks for several results */
-function countedAsOne(creates: readonly CreatePlan[]): string | undefined {
-	for (const { maxCostUsd, input } of creates) {
-		if (maxCostUsd === 0) continue;
-		const several = Object.entries(input).find(
-			([name, value]) => COUNT_FIELDS.includes(plainName(name)) && (toNumber(value) ?? 0) > 1,
-		);
-		if (several === undefined) continue;
-		return `'Max Cost (USD)' has counted as one result a task, although the input asks for several ('${several[0]}' is ${String(several[1])}). If each result costs, enter the price of the whole task under 'Models' in the credential.`;
 	}
 	return undefined;
 }

@@ -1,16 +1,13 @@
 import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { isTool, stopSignal } from '../n8n/internals';
-import { ReadWindow } from '../read/readWindow';
 import { partOf, withInput } from '../report/outputItems';
 import { connect } from '../service/connect';
 import { findBalance } from '../service/money';
-import { ServiceError } from '../service/serviceError';
-import { clock, inTurns, sleepUntil } from '../shared/clock';
+import { inTurns } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { numberAt, without } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
-import { settled } from '../shared/promises';
 
 /**
  * One run of the credits node. The balance is read once for all items: they ask for the same account.
@@ -47,37 +44,9 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 	return output;
 }
 
-/** How long the balance is tried, milliseconds; shorter if nothing shows that there is a service at the address. */
-const PATIENCE_MS = 30_000;
-const NO_SERVICE_PATIENCE_MS = 5_000;
-
-/** How long the last read may take. */
-const LAST_READ_MS = 5_000;
-
-const PAUSE_MS = 2_000;
-
-/** Reads the balance, and again for a while if the answer says that this may help, as with the reads of a task. */
 async function readBalance(context: IExecuteFunctions): Promise<unknown> {
 	const { client } = await connect(context);
-	const signal = stopSignal(context);
-	const window = new ReadWindow(signal);
-	const begunAt = clock.now();
-	const giveUpAt = begunAt + PATIENCE_MS;
-	const read = async () => await client.readCredits(giveUpAt + LAST_READ_MS - clock.now());
-	let refusal: unknown = new Error('The balance was not read');
-	for (;;) {
-		const answer = await settled(window.read(read, giveUpAt));
-		if (!('error' in answer)) {
-			if (answer.value !== undefined) return answer.value;
-			throw refusal;
-		}
-		refusal = answer.error;
-		const next = clock.now() + PAUSE_MS;
-		if (!(refusal instanceof ServiceError) || !refusal.meaning.again) throw refusal;
-		const isOfAddress = refusal.meaning.scope === 'address';
-		if (next > (isOfAddress ? begunAt + NO_SERVICE_PATIENCE_MS : giveUpAt)) throw refusal;
-		await sleepUntil(next, signal);
-	}
+	return await client.readCredits();
 }
 
 /** If the balance cannot be read now, an earlier balance in the input must not pass for it. */

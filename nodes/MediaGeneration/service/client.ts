@@ -135,13 +135,12 @@ export class ServiceClient {
 	/**
 	 * Reads the balance of the account.
 	 *
-	 * @param limitMs milliseconds until the read fails, if that is sooner than usual
 	 * @returns the parsed JSON body, whose shape the specification does not show
 	 * @throws ServiceError
 	 * @see docs/service.md, section 4.3
 	 */
-	async readCredits(limitMs = Infinity): Promise<unknown> {
-		const timeoutMs = Math.min(READ_TIMEOUT_MS, limitMs);
+	async readCredits(): Promise<unknown> {
+		const timeoutMs = READ_TIMEOUT_MS;
 		const request = { method: 'GET', path: '/api/credits', timeoutMs } as const;
 		const { parsed, response } = await this.send(request, 'credits');
 		if (parsed !== undefined) return parsed;

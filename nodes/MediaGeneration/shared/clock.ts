@@ -9,6 +9,9 @@ export class Stopped extends Error {
 	}
 }
 
+/** Cancels a timer. One error for all of them: to make an error with its stack takes longer than to set a timer. */
+const CANCELLED = new Stopped();
+
 /** @returns a signal that is aborted when one of these is */
 export const anyOf = (...signals: Array<AbortSignal | undefined>): AbortSignal =>
 	AbortSignal.any(signals.filter((signal) => signal !== undefined));
@@ -21,7 +24,7 @@ export const clock = {
 	async sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
 		if (signal?.aborted) throw new Stopped();
 		await new Promise<void>((resolve, reject) => {
-			const onAbort = () => reject(new Stopped());
+			const onAbort = () => reject(signal?.reason === CANCELLED ? CANCELLED : new Stopped());
 			signal?.addEventListener('abort', onAbort, { once: true });
 			// The signal ends the timer, too. In older versions of n8n the timer goes on, without effect.
 			void settled(sleep(ms, signal)).then(() => {
@@ -69,7 +72,7 @@ export async function withTimeLimit<T>(promise: Promise<T>, ms: number): Promise
 		return await Promise.race([promise, late]);
 	} finally {
 		// A timer that is left keeps a process alive.
-		ended.abort();
+		ended.abort(CANCELLED);
 	}
 }
 
@@ -203,7 +206,7 @@ export class Alarm {
 	/** Ends the timer. Nobody waits any more. */
 	close(): void {
 		this.take();
-		this.timer?.end.abort();
+		this.timer?.end.abort(CANCELLED);
 	}
 
 	private take(): Waiter[] {
@@ -215,7 +218,7 @@ export class Alarm {
 	private set(): void {
 		const at = this.heap[0]?.at ?? Infinity;
 		if (at === Infinity || (this.timer && this.timer.at <= at)) return;
-		this.timer?.end.abort();
+		this.timer?.end.abort(CANCELLED);
 		const timer = { at, end: new AbortController() };
 		this.timer = timer;
 		void settled(sleepUntil(at, timer.end.signal)).then(() => {

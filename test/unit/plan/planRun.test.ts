@@ -387,21 +387,6 @@ describe('the budget', () => {
 		);
 	});
 
-	it.each<[object, number, RegExp | undefined]>([
-		[
-			{ num_images: 4 },
-			5,
-			/counted as one result a task.*'num_images' is 4.*under 'Models' in the credential/,
-		],
-		[{ n: '3' }, 5, /'n' is 3/],
-		[{ n: 3 }, 0, undefined],
-		[{ n: 1, batch: 4 }, 5, undefined],
-	])('says what it assumes where the input is %j and the limit %d', async (input, limit, said) => {
-		const additionalInput = JSON.stringify(input);
-		const { warnings } = await planOf(image({ maxCostUsd: limit, additionalInput }));
-		expect(warnings).toEqual(said ? [expect.stringMatching(said)] : []);
-	});
-
 	const paid = { known: { paidUsd: 0.16, isOrdered: ({ itemIndex }: ItemPlan) => itemIndex < 2 } };
 
 	it.each([
