@@ -128,14 +128,19 @@ export class ProcessedData extends ProcessedDataTable {
 	/** Whether the connection breaks after the next call has done its work. */
 	answerIsLost = false;
 
+	/** The database that the store is in. */
+	database: { isAway: boolean } | undefined;
+
 	/** For the next test. */
 	reset(): void {
 		this.rows.clear();
 		this.nextError = undefined;
 		this.answerIsLost = false;
+		this.database = undefined;
 	}
 
 	protected async query<T>(work: () => T): Promise<T> {
+		if (this.database?.isAway) throw new UnexpectedError('Connection terminated unexpectedly');
 		return await Promise.resolve(work());
 	}
 

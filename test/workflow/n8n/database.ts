@@ -65,10 +65,23 @@ export type Row = ReturnType<typeof rowOf>;
 export class Database {
 	readonly rows: Row[] = [];
 
+	/** Until when the database is away, milliseconds since the history began. */
+	private awayUntil = -Infinity;
+
 	constructor(private readonly n8n: MemoryN8n) {}
 
+	/** Nobody reaches the database for so many milliseconds. */
+	goAway(ms: number): void {
+		this.awayUntil = Math.max(this.awayUntil, this.n8n.time.now + ms);
+	}
+
+	get isAway(): boolean {
+		return this.n8n.time.now < this.awayUntil;
+	}
+
 	/**
-	 * A query of the present process: done where it takes place, and heard of where the process still lives then.
+	 * A query of the present process: done where it takes place, and heard of where the process still lives then. It fails
+	 * while the database is away.
 	 *
 	 * @param longerMs how much longer than others it takes
 	 */
@@ -81,6 +94,7 @@ export class Database {
 		return await new Promise<T>((resolve, reject) => {
 			time.later(there + longerMs, () => {
 				try {
+					if (this.isAway) throw new Error('Connection terminated unexpectedly');
 					const result = work();
 					time.schedule(back, () => resolve(result), activity);
 				} catch (error) {

@@ -97,9 +97,28 @@ export class Executions {
 		});
 		const execution = new WorkflowExecute(additional, mode, data).processRunExecutionData(workflow);
 		process.running.set(id, execution);
+		const endTimer = this.limit(row, () => execution.cancel());
 		const run = await execution;
+		endTimer();
 		process.running.delete(id);
 		return run;
+	}
+
+	/**
+	 * Cancels an execution when its time is up: in one process its time counts from the start of the execution, on a worker
+	 * from each wake.
+	 *
+	 * @returns ends the timer
+	 */
+	private limit({ id, begunAt }: Row, cancel: () => void): () => void {
+		const { executionTimeout = 0 } = this.n8n.settings;
+		const { time, setting } = this.n8n;
+		if (executionTimeout <= 0) return () => undefined;
+		const ageMs = setting.isQueueMode ? 0 : time.now - begunAt;
+		return time.schedule(executionTimeout * 1000 - ageMs, () => {
+			this.n8n.trace(`n8n: the time of execution ${id} is up`);
+			cancel();
+		});
 	}
 
 	/** @param began the state that a second wake began with */

@@ -23,6 +23,8 @@ export interface Setting {
 	slowestQueryMs: number;
 	/** How much longer n8n takes to store an execution that goes to sleep, milliseconds. */
 	storesLateMs: number;
+	/** Whether n8n erases in queue mode what it has stored of an execution whose worker has died. */
+	erasesStalled?: boolean;
 }
 
 const WORKFLOW_ID = 'workflow';
@@ -134,9 +136,17 @@ export abstract class MemoryN8n {
 		executionId: string,
 		mode: WorkflowExecuteMode,
 	): IWorkflowExecuteAdditionalData {
-		const { database, executions } = this;
+		const { database, executions, settings, setting, time } = this;
+		const { retryOf, wakes = 0 } = this.row(executionId) ?? {};
+		// A worker reads it from the database. What wakes an execution in one process hands it on to nobody.
+		const isForgotten = wakes > 0 && !setting.isQueueMode;
+		const { executionTimeout = 0 } = settings;
 		return {
-			...hostData(executionId, mode, this.isActive, this.row(executionId)?.retryOf),
+			...hostData(executionId, mode, this.isActive, isForgotten ? undefined : retryOf),
+			// n8n says so at each wake, also where its own timer counts from the start of the execution.
+			...(executionTimeout > 0 && {
+				executionTimeoutTimestamp: time.wall + executionTimeout * 1000,
+			}),
 			credentialsHelper: this.credentials(process),
 			getRunExecutionData: async (id) =>
 				await database.query(() => {

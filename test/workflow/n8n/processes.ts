@@ -1,3 +1,5 @@
+import { createRunExecutionData } from 'n8n-workflow';
+
 import { fromStored, toStored } from '../stored';
 import { amendCrashed } from './crash';
 import type { Row } from './database';
@@ -7,8 +9,9 @@ import { Process, type Role } from './process';
 const ONE = ['main'];
 const QUEUE_MODE = ['main', 'worker-1', 'worker-2', 'webhook-1', 'webhook-2'];
 
-/** So long after the death of a worker n8n notices what it was at. */
+/** So long after the death of a worker n8n notices what it was at, and erases what it has stored of that. */
 const STALLED_MS = 60_000;
+const ERASED_MS = 90_000;
 
 /** So long after its start n8n stores the executions that it takes for crashed. */
 const RECOVERED_MS = [100, 2_000] as const;
@@ -87,9 +90,23 @@ export class Processes {
 			if (row.status !== 'running') continue;
 			row.isKilled = true;
 			this.n8n.note(row.wakes > 0 ? 'execution killed in a later turn' : 'execution killed');
-			if (dead.role === 'worker') this.n8n.time.later(STALLED_MS, () => this.crash(row));
-			else this.crash(row);
+			if (dead.role !== 'worker') this.crash(row);
+			else {
+				this.n8n.time.later(STALLED_MS, () => this.crash(row));
+				if (this.n8n.setting.erasesStalled) this.n8n.time.later(ERASED_MS, () => this.erase(row));
+			}
 		}
+	}
+
+	/** n8n ends the stalled job of an execution, and puts the job's error in the place of all that it has stored of it. */
+	private erase(row: Row): void {
+		if (row.status !== 'crashed') return;
+		const error = { message: 'This execution failed to be processed too many times' };
+		row.data = toStored(
+			createRunExecutionData({ resultData: { error: error as never, runData: {} } }),
+		);
+		this.n8n.note('a stalled execution erased');
+		this.n8n.executions.end(row, 'error');
 	}
 
 	private crash(row: Row): void {

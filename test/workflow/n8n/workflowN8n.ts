@@ -8,9 +8,11 @@ import {
 	createRunExecutionData,
 } from 'n8n-workflow';
 
+import { forgetLooks, noteWake } from '../../../nodes/MediaGeneration/n8n/wakes';
 import { MediaGenerationApi } from '../../../credentials/MediaGenerationApi.credentials';
 import { type Ran, ranOf } from '../engine';
 import { credentialsHelper } from '../credentials';
+import { store } from '../processedData';
 import { fromStored, toStored } from '../stored';
 import { buildWorkflow, CREDENTIAL, SOURCE, type TestWorkflow, typesOf } from '../testWorkflow';
 import { pass, passTime, passUntil, time } from '../time';
@@ -37,10 +39,18 @@ export class WorkflowN8n extends MemoryN8n {
 		super(time, new Randomness(1), { isQueueMode: false, slowestQueryMs: 1, storesLateMs: 0 });
 		this.settings = test.settings ?? {};
 		this.tested = buildWorkflow(test).tested.name;
+		store.database = this.database;
 		this.processes.start();
 	}
 
+	/** The process has woken a run late, and knows from then on when n8n looks. To be called before anything else happens. */
+	warm(): this {
+		noteWake(-Infinity);
+		return this;
+	}
+
 	load(): Loaded {
+		forgetLooks();
 		const types = typesOf(this.test);
 		const nodes = { ...types, [START_OF_SUB]: types.testItems! };
 		return { nodes, credential: new MediaGenerationApi() };
