@@ -6,7 +6,7 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { completionFields, downloadFields } from './panel/completion';
+import { completionFields, downloadFields, includeInput } from './panel/completion';
 import { panelHints } from './panel/hints';
 import { optionFields } from './panel/options';
 import { imageFields, searchModels, taskFields, toolFields, videoFields } from './panel/resources';
@@ -29,7 +29,7 @@ export class MediaGeneration implements INodeType {
 		usableAsTool: true,
 		builderHint: {
 			searchHint:
-				"One node does a whole batch: hand it all items at once. It creates a task for each item, many in parallel, waits until all are finished and puts out one item for each, with 'resultUrls'. Build no loop, no polling, no Wait and no HTTP Request around it. Each task costs money: test with the option 'dryRun' first. To write results back to rows, set the option 'includeInput'.",
+				"One node does a whole batch: hand it all items at once. It creates a task for each item, many in parallel, waits until all are finished and puts out one item for each, with 'resultUrls'. Build no loop, no polling, no Wait and no HTTP Request around it. Each task costs money: test with the option 'dryRun' first. The fields of each item go on beside its result ('includeInput'), so rows can be written back.",
 		},
 		inputs: [NodeConnectionTypes.Main],
 		outputs: [NodeConnectionTypes.Main],
@@ -54,6 +54,7 @@ export class MediaGeneration implements INodeType {
 			...taskFields,
 			...completionFields,
 			...downloadFields,
+			includeInput,
 			...optionFields,
 		],
 	};

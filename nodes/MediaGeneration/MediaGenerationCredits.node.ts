@@ -71,12 +71,12 @@ export class MediaGenerationCredits implements INodeType {
 						"Path of the balance in the service's answer, with dots. Empty = look in the usual places.",
 				},
 				{
-					displayName: 'Include Input',
+					displayName: 'Include Input Fields',
 					name: 'includeInput',
 					type: 'boolean',
 					default: true,
 					description:
-						'Whether the incoming item goes on beside the balance. On if this option is not added.',
+						'Whether the fields and files of the incoming item go on beside the balance. On if not added.',
 				},
 				// The same as an option, in workflows that have it there: it is not offered anew.
 				{

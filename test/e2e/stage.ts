@@ -219,8 +219,10 @@ export class Stage {
 	): INode {
 		const image = { resource: 'image', operation: 'generate', prompt: '={{ $json.prompt }}' };
 		const simulate = { additionalInput: '={{ { simulate: $json.simulate } }}' };
-		const { downloadResults = false, ...others } = { ...simulate, ...(options as IDataObject) };
-		const all = { ...image, downloadResults, ...parameters, options: others };
-		return this.mediaNode('mediaGeneration', name, all, more);
+		const all: IDataObject = { ...simulate, ...(options as IDataObject) };
+		// The switches of one node are not meant for the next.
+		const { downloadResults = false, includeInput = false, ...others } = all;
+		const shown = { downloadResults, includeInput, ...parameters };
+		return this.mediaNode('mediaGeneration', name, { ...image, ...shown, options: others }, more);
 	}
 }

@@ -70,7 +70,7 @@ const batches = fc.record({
 					reference: fc.constant('={{ $json.reference }}'),
 					downloadResults: fc.constant('={{ $json.downloads }}'),
 					outputBinaryField: fc.constant('={{ $json.field }}'),
-					includeInput: fc.constant(true),
+					includeInput: fc.constant(false),
 				},
 				{ requiredKeys: [] },
 			)

@@ -116,7 +116,7 @@ describe('files as data', () => {
 		on.service.configure({ createWay: 'lost' });
 		const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)) } };
 		const { output } = await on.run({ ...node(files(['frame', 'a'])), ...keepsGoing }, [large]);
-		expect(JSON.stringify(output).length).toBeLessThan(2000);
+		expect(JSON.stringify(jsonOf(output)).length).toBeLessThan(2000);
 		expect(reads).toHaveBeenCalledTimes(1);
 		const frame = expect.stringMatching(/^data:image\/png.*characters\)$/) as string;
 		expect(jsonOf(output)).toMatchObject([{ error: text('not known'), input: { frame } }]);
@@ -148,7 +148,8 @@ describe('a dry run', () => {
 		// n8n shows these fields to whoever builds the next node.
 		const ofTask = { taskId: null, state: null, resultUrls: [], creditsConsumed: null };
 		const json = { ...ofTask, ...sent, estimatedCostUsd: 0.08, dryRun: true };
-		expect(ran.output).toEqual([0, 1].map((item) => ({ json, pairedItem: { item } })));
+		const binary = FRAMES.binary;
+		expect(ran.output).toEqual([0, 1].map((item) => ({ json, binary, pairedItem: { item } })));
 		expect(on.service.requests).toEqual([]);
 		expect(reads).not.toHaveBeenCalled();
 		expect(ran.hints).toEqual([

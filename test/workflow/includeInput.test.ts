@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { type Ran, type TestNode, toolContext } from './engine';
+import { type Ran, toolContext } from './engine';
 import { field, hasErrorOutput, IMAGE_MODEL, imageNode, keepsGoing, stage, text } from './support';
 import { passTime } from './time';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
@@ -29,9 +29,6 @@ const row = (id: number, simulate: IDataObject = {}): INodeExecutionData => ({
 const failing = (id: number) => row(id, { outcome: 'FAILURE', failureMessage: 'no such colour' });
 const refused = (id: number) => row(id, { createStatus: 400 });
 
-const including = (options: IDataObject = {}, more: TestNode = {}) =>
-	imageNode({ includeInput: true, ...options }, more);
-
 /** What is to come out of a row whose task succeeded. */
 const beside = (id: number) => ({
 	json: {
@@ -50,7 +47,7 @@ const nowhere = () => ({ credential: { ...on.credential, baseUrl: 'nowhere' } })
 
 describe('the fields and files of the input', () => {
 	it("go on beside each result: the node's own fields win, and what tells how another run ended does not go on", async () => {
-		const { output } = await on.run(including(), [row(0), row(1)]);
+		const { output } = await on.run(imageNode(), [row(0), row(1)]);
 		expect(output).toMatchObject([beside(0), beside(1)]);
 		for (const { json } of output) {
 			for (const name of ['error', 'timedOut', 'dryRun']) expect(json).not.toHaveProperty(name);
@@ -58,12 +55,12 @@ describe('the fields and files of the input', () => {
 		expect(Object.keys(output[0]?.json ?? {}).at(-1)).toBe('record');
 	});
 
-	it('are no part of what the hint tells of this run, and stay behind where the option is off', async () => {
+	it('are no part of what the hint tells of this run, and stay behind where the switch is off', async () => {
 		const item = row(0);
 		item.json.failedTaskIds = ['task-of-another-run'];
-		const { hints } = await on.run(including(), [item]);
+		const { hints } = await on.run(imageNode(), [item]);
 		expect(hints[0]).toMatch(/^1 task, about/);
-		const { output } = await on.run(imageNode(), [row(0)]);
+		const { output } = await on.run(imageNode({ includeInput: false }), [row(0)]);
 		expect(output[0]?.json).not.toHaveProperty('row');
 		expect(output[0]).not.toHaveProperty('binary');
 	});
@@ -71,7 +68,7 @@ describe('the fields and files of the input', () => {
 	it('go on with each of several results, and give way to a download of the same name', async () => {
 		const several = row(0, { resultCount: 2 });
 		const options = { downloadResults: true, splitResults: true };
-		const { output } = await on.run(including(options), [several, row(1)]);
+		const { output } = await on.run(imageNode(options), [several, row(1)]);
 		expect(field(output, 'row')).toEqual([0, 0, 1]);
 		expect(field(output, 'resultIndex')).toEqual([0, 1, 0]);
 		const data = { mimeType: 'image/png' };
@@ -81,15 +78,14 @@ describe('the fields and files of the input', () => {
 
 	it('may be files alone', async () => {
 		const { binary } = row(0);
-		const node = including({}, { parameters: { prompt: 'A sea' } });
+		const node = imageNode({}, { parameters: { prompt: 'A sea' } });
 		const { output } = await on.run(node, [{ binary } as INodeExecutionData]);
 		expect(output).toMatchObject([{ json: { state: 'SUCCESS' }, binary }]);
 	});
 
 	it.each(['get', 'wait'])('go on with Task: %s, one item for each task', async (operation) => {
 		await on.run(imageNode(), [row(0), row(1)]);
-		const options = { includeInput: true };
-		const parameters = { resource: 'task', operation, taskId: '={{ $json.ids }}', options };
+		const parameters = { resource: 'task', operation, taskId: '={{ $json.ids }}' };
 		const item = { json: { row: 7, ids: on.taskIds, model: 'mine' }, binary: row(7).binary };
 		const { output } = await on.run({ parameters }, [item as INodeExecutionData]);
 		// This operation puts out no model of its own.
@@ -102,7 +98,7 @@ describe('the fields and files of the input', () => {
 	});
 
 	it('do not go to an agent, which gets the few fields that it can use', async () => {
-		const node = including({}, { type: 'mediaGenerationTool', parameters: { prompt: 'A sea' } });
+		const node = imageNode({}, { type: 'mediaGenerationTool', parameters: { prompt: 'A sea' } });
 		const tool = toolContext(on.workflow(node, [row(0)]), 'agent');
 		const [output] = (await passTime(new MediaGeneration().execute.call(tool))) ?? [];
 		expect(output?.[0]?.json).not.toHaveProperty('row');
@@ -112,7 +108,7 @@ describe('the fields and files of the input', () => {
 
 describe('an item that fails', () => {
 	it.each([{}, keepsGoing])("has its input beside this node's own reason (%j)", async (more) => {
-		const { output } = await on.run(including({}, more), [row(0), failing(1), refused(2)]);
+		const { output } = await on.run(imageNode({}, more), [row(0), failing(1), refused(2)]);
 		expect(field(output, 'row')).toEqual([0, 1, 2]);
 		expect(field(output, 'error')).toEqual([undefined, text('colour'), text('400')]);
 		const json = { taskId: on.taskIds[1], state: 'FAILURE', row: 1 };
@@ -126,7 +122,7 @@ describe('an item that fails', () => {
 			...{ resultUrl: 'https://other.test/1.png', resultIndex: 0, record: { taskId: 'x' } },
 		};
 		const items = [row(0), refused(1)].map(({ json }) => ({ json: { ...json, ...another } }));
-		const node = including({}, { parameters: { model: 'other/model' } });
+		const node = imageNode({}, { parameters: { model: 'other/model' } });
 		const { output } = await on.run(node, items);
 		const ofItems = Object.keys(another).map((name) => field(output, name));
 		expect(ofItems).toEqual([
@@ -141,34 +137,32 @@ describe('an item that fails', () => {
 		]);
 	});
 
-	it('does not say that its result reached the trigger, if an earlier node said so', async () => {
-		const options = { includeInput: true };
+	it('has no input beside it where a result is sent again', async () => {
 		const callbackUrl = 'https://n8n.test/webhook/a/callback';
 		const parameters = {
 			resource: 'task',
 			operation: 'redeliver',
 			taskId: 'x',
 			callbackUrl,
-			options,
+			includeInput: true,
 		};
 		const sent = { json: { row: 7, delivered: true, delivery: 'accepted' } };
 		const { output } = await on.run({ ...keepsGoing, parameters }, [sent]);
 		const advice = text('Check the task id');
-		expect(output[0]?.json).toEqual({ row: 7, taskId: 'x', error: text('404'), advice });
+		expect(output[0]?.json).toEqual({ taskId: 'x', error: text('404'), advice });
 	});
 
 	it('keeps the id of the task to wait for where nobody could read it', async () => {
-		const options = { includeInput: true };
 		const taskId = '={{ $json.taskId }}';
-		const parameters = { resource: 'task', operation: 'wait', taskId, options };
+		const parameters = { resource: 'task', operation: 'wait', taskId };
 		const { output } = await on.run({ ...keepsGoing, parameters }, [row(0)], nowhere());
 		expect(output[0]?.json).toMatchObject({ row: 0, taskId: ANOTHER });
 	});
 
 	it('has it where a parameter cannot be meant, or there is no account', async () => {
-		const blank = including({}, { ...keepsGoing, parameters: { prompt: '={{ "" }}' } });
+		const blank = imageNode({}, { ...keepsGoing, parameters: { prompt: '={{ "" }}' } });
 		const empty = await on.run(blank, [row(0)]);
-		const other = await on.run(including({}, keepsGoing), [row(0)], nowhere());
+		const other = await on.run(imageNode({}, keepsGoing), [row(0)], nowhere());
 		for (const { output } of [empty, other]) {
 			expect(output).toMatchObject([{ json: { row: 0 }, binary: row(0).binary }]);
 			expect(output[0]?.json.error).not.toBe(ANOTHER);
@@ -176,10 +170,13 @@ describe('an item that fails', () => {
 		expect(on.creates).toHaveLength(0);
 	});
 
-	it("has the files of its input on n8n's error output, and the fields as they are without the option", async () => {
-		const withIt = await on.run(including({}, hasErrorOutput), [failing(0), refused(1)]);
+	it("has the files of its input on n8n's error output, and the fields as they are without the switch", async () => {
+		const withIt = await on.run(imageNode({}, hasErrorOutput), [failing(0), refused(1)]);
 		on.service.clear();
-		const without = await on.run(imageNode({}, hasErrorOutput), [failing(0), refused(1)]);
+		const without = await on.run(imageNode({ includeInput: false }, hasErrorOutput), [
+			failing(0),
+			refused(1),
+		]);
 		const shape = ({ errors }: Ran) => errors.map(({ json }) => Object.keys(json));
 		expect(shape(withIt)).toEqual(shape(without));
 		expect(field(withIt.errors, 'row')).toEqual([0, 1]);

@@ -56,8 +56,7 @@ describe('the output is the same, held or woken', () => {
 	it.each<[string, IDataObject, object]>([
 		['as a rule', {}, {}],
 		['with Split Results', { splitResults: true }, {}],
-		['with Include Input', { includeInput: true }, {}],
-		['with Include Input and the error output', { includeInput: true }, hasErrorOutput],
+		['without Include Input Fields', { includeInput: false }, {}],
 		['with downloads', { downloadResults: true }, {}],
 		['with Retry Failed Tasks', { retryFailed: 1 }, {}],
 		['with the error output', {}, hasErrorOutput],

@@ -145,13 +145,14 @@ export const prompts = (...items: Array<string | ReturnType<typeof item>>) =>
 
 /** An image for each item of `prompts`. Its file is downloaded only where the options say so. */
 export const imageNode = (
-	{ downloadResults = false, ...options }: IDataObject = {},
+	{ downloadResults = false, includeInput = true, ...options }: IDataObject = {},
 	more: TestNode = {},
 ): TestNode => ({
 	...more,
 	parameters: {
 		prompt: '={{ $json.prompt }}',
 		downloadResults,
+		includeInput,
 		options: {
 			additionalInput: '={{ JSON.stringify({ simulate: $json.simulate }) }}',
 			...options,

@@ -113,6 +113,7 @@ export const WAIT_PARAMETERS = {
 	taskId: '={{ $json.taskId }}',
 	deliverTo: '={{ $json }}',
 	downloadResults: false,
+	includeInput: false,
 	// The run is stored before it looks for the first time, so no kill ends it.
 	options: { suspendAfter: 0, timeout: '={{ $json.seconds }}' },
 };

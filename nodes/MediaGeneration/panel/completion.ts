@@ -119,6 +119,18 @@ export const downloadFields: INodeProperties[] = [
 	shownSwitch(false, { resource: ['task'], operation: ['get'] }),
 ];
 
+/** A row goes on with its result. An agent gets only the fields that it can use. */
+export const includeInput: INodeProperties = {
+	displayName: 'Include Input Fields',
+	name: 'includeInput',
+	type: 'boolean',
+	noDataExpression: true,
+	default: true,
+	displayOptions: { hide: { '@tool': [true], operation: ['redeliver'] } },
+	description:
+		'Whether the fields and files of the incoming item go on beside the result, e.g. to write a row back',
+};
+
 /** The options of the action node where results leave it. */
 export const outputOptions = [outputBinaryField({ '/downloadResults': [true] }), splitResults];
 

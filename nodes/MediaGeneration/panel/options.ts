@@ -134,17 +134,6 @@ const guards: INodeProperties[] = [
 /** Which row a result belongs to. */
 const rows: INodeProperties[] = [
 	{
-		displayName: 'Include Input',
-		name: 'includeInput',
-		type: 'boolean',
-		noDataExpression: true,
-		// What it is when it is added in the panel. Left out, it is off.
-		default: true,
-		displayOptions: { hide: { '@tool': [true] } },
-		description:
-			'Whether the fields and files of the incoming item go on beside the result, e.g. to write a row back',
-	},
-	{
 		displayName: 'Reference',
 		name: 'reference',
 		type: 'string',

@@ -28,20 +28,21 @@ const asBilled = (error: ItemError): ItemError =>
 		: error;
 
 /**
- * The option *Include Input*, which is read once for the run.
+ * The switch *Include Input Fields*, which is read once for the run.
  *
- * @returns the part of an input item that goes on, by its index; nothing if the option is off
+ * @returns the part of an input item that goes on, by its index; nothing if the switch is off
  */
 export function includedInputs(
 	context: IExecuteFunctions,
 ): (itemIndex: number) => InputPart | undefined {
-	// An agent gets only the fields that it can use.
-	const isIncluded =
-		!isTool(context) && context.getNodeParameter('options.includeInput', 0, false) === true;
-	if (!isIncluded) return () => undefined;
-	const inputs = context.getInputData();
 	const operation = String(context.getNodeParameter('operation', 0));
-	const others = [...OF_ANOTHER_RUN, ...(OF_ANOTHER_TASK[operation] ?? [])];
+	// An agent gets only the fields that it can use, and a result that is sent again goes on at the trigger.
+	const isOffered = !isTool(context) && operation !== 'redeliver';
+	if (!isOffered || context.getNodeParameter('includeInput', 0, true) !== true)
+		return () => undefined;
+	const inputs = context.getInputData();
+	const isOrder = operation === 'generate' || operation === 'create';
+	const others = [...OF_ANOTHER_RUN, ...(isOrder ? CREATED : [])];
 	return (itemIndex) => {
 		const input = inputs[itemIndex];
 		return input && partOf(input, others);
@@ -61,13 +62,6 @@ const OF_ANOTHER_RUN = [
 
 /** An item without a task must not name another task, nor its price. */
 const CREATED = ['taskId', 'estimatedCostUsd', 'failedTaskIds', 'record'];
-
-/** Left out besides, by the operation of this node. */
-const OF_ANOTHER_TASK: Record<string, string[]> = {
-	generate: CREATED,
-	create: CREATED,
-	redeliver: ['delivered', 'delivery'],
-};
 
 /**
  * An `error` does not go on, nor its advice: n8n would take it for an error of this node.

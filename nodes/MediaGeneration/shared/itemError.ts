@@ -6,7 +6,7 @@ import {
 	NodeOperationError,
 } from 'n8n-workflow';
 
-import { isRecord } from './json';
+import { isRecord, keep } from './json';
 
 interface ItemErrorDetails {
 	/** The next step for the user. */
@@ -116,9 +116,8 @@ export const taskIdIn = ({ taskId, details }: IDataObject): unknown =>
  */
 export function inTableOrder(fields: IDataObject): IDataObject {
 	const { taskId, state, timedOut, error, advice, record, ...others } = fields;
-	const ordered: IDataObject = { taskId, state, timedOut, error, advice, ...others, record };
-	for (const name in ordered) if (ordered[name] === undefined) delete ordered[name];
-	return ordered;
+	const ordered = { taskId, state, timedOut, error, advice, ...others, record };
+	return keep(ordered, (_name, value) => value !== undefined);
 }
 
 /** @returns the number with its noun, e.g. `1 task` or `3 tasks` */

@@ -58,12 +58,19 @@ export function numberAt(value: unknown, path: string): number | null {
 	return toNumber(found);
 }
 
+/**
+ * A copy of the fields that are kept. `delete` would leave an object that takes five times the memory, and there may be
+ * thousands of rows.
+ */
+export const keep = <T extends object>(
+	object: T,
+	isKept: (name: string, value: unknown) => boolean,
+): T =>
+	Object.fromEntries(Object.entries(object).filter(([name, value]) => isKept(name, value))) as T;
+
 /** @returns a copy of an object without some fields; an empty object for an item that has no `json` */
-export function without<T extends object>(object: T, ...fields: readonly string[]): T {
-	const copy = { ...object };
-	for (const field of fields) delete copy[field as keyof T];
-	return copy;
-}
+export const without = <T extends object>(object: T | undefined, ...fields: readonly string[]): T =>
+	keep(object ?? ({} as T), (name) => !fields.includes(name));
 
 /** Whether two JSON values say the same. The order of the fields of an object says nothing. */
 export function isSame(one: unknown, other: unknown): boolean {

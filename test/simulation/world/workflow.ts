@@ -41,7 +41,7 @@ export function nodesOf(
 		...(media.isChanging ? ['seed: Math.random()'] : []),
 		...(isMended ? ['isMended: true'] : []),
 	];
-	const { downloadResults = media.downloads, ...more } = media.more ?? {};
+	const { downloadResults = media.downloads, includeInput = true, ...more } = media.more ?? {};
 	return [
 		node('Start', 'start'),
 		node(
@@ -55,6 +55,7 @@ export function nodesOf(
 				completion: media.completion,
 				callbackUrl: '',
 				downloadResults,
+				includeInput,
 				options: {
 					timeout: media.timeoutSeconds,
 					suspendAfter: media.suspendAfter,

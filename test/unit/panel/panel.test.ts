@@ -51,12 +51,12 @@ function offered(parameters: INodeParameters): string[] {
 it('the first view is short, whatever the options can do', () => {
 	expect(shown({})).toEqual([
 		...['resource', 'operation', 'model', 'prompt', 'promptPerLine'],
-		...['completion', 'downloadResults', 'options'],
+		...['completion', 'downloadResults', 'includeInput', 'options'],
 	]);
 });
 
 describe('the options', () => {
-	const ofAll = ['If Some Items Fail', 'Include Input'];
+	const ofAll = ['If Some Items Fail'];
 	const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
 	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Reference'];
 	const ofCreates = [...ofAll, ...ofInput, ...ofPrice];
