@@ -1,4 +1,10 @@
-import type { ExecutionStatus, IConnections, INode, WorkflowExecuteMode } from 'n8n-workflow';
+import type {
+	ExecutionStatus,
+	IConnections,
+	INode,
+	RelatedExecution,
+	WorkflowExecuteMode,
+} from 'n8n-workflow';
 
 import type { MemoryN8n } from './memoryN8n';
 import type { Process } from './process';
@@ -23,6 +29,8 @@ export interface NewRow {
 	definition?: Definition | undefined;
 	/** Where the execution runs, or ran last. */
 	process?: Process | undefined;
+	/** The execution that has started a sub-workflow. */
+	caller?: RelatedExecution | undefined;
 }
 
 const rowOf = (id: string, begunAt: number, given: NewRow) => ({

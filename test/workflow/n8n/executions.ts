@@ -9,10 +9,11 @@ import {
 	type IRun,
 	type IRunExecutionData,
 	UnexpectedError,
+	type WorkflowExecuteMode,
 } from 'n8n-workflow';
 
 import { beginning, dataOfRetry, fromStored, toStored } from '../stored';
-import { enter, isTerminal, type NewRow, type Row } from './database';
+import { type Definition, enter, isTerminal, type NewRow, type Row } from './database';
 import type { MemoryN8n } from './memoryN8n';
 import type { Process } from './process';
 import { renameUploads } from './uploads';
@@ -31,12 +32,15 @@ export class Executions {
 	constructor(private readonly n8n: MemoryN8n) {}
 
 	/** Stores an execution that begins at a node, and has it run. */
-	begin(given: Pick<Row, 'mode' | 'start'> & { items: INodeExecutionData[] }, home?: Process): Row {
-		const { mode, start, items } = given;
-		const node = this.n8n.definition.nodes.find(({ name }) => name === start);
+	begin(
+		given: Pick<Row, 'mode' | 'start'> & { items: INodeExecutionData[]; definition?: Definition },
+		home?: Process,
+	): Row {
+		const { mode, start, items, definition = this.n8n.storedDefinition?.(start) } = given;
+		const { nodes } = definition ?? this.n8n.definition;
+		const node = nodes.find(({ name }) => name === start);
 		if (!node) throw new UnexpectedError(`No node ${start}`);
 		const data = this.startData({ node, data: { main: [items] }, source: null });
-		const definition = this.n8n.storedDefinition?.(start);
 		return this.store({ mode, start, data: toStored(data), definition }, home);
 	}
 
@@ -78,14 +82,20 @@ export class Executions {
 		time.later(random.between(1, 20, 'dispatch', row.id), take);
 	}
 
-	private async execute(process: Process, row: Row, data: IRunExecutionData): Promise<IRun> {
+	/** @param root how the execution at the root was started. n8n forgets it when the execution sleeps */
+	private async execute(
+		process: Process,
+		row: Row,
+		data: IRunExecutionData,
+		root?: WorkflowExecuteMode,
+	): Promise<IRun> {
 		const { id, mode, start, retryOf, wakes, data: stored } = row;
 		const of = retryOf === undefined ? '' : `, of execution ${retryOf}`;
 		this.n8n.trace(
 			`${process.name}: ${wakes > 0 ? 'wakes' : 'begins'} execution ${id} (${mode}, at ${start}${of})`,
 		);
 		const workflow = this.n8n.workflow(process, row.definition);
-		const additional = this.n8n.additionalData(process, id, mode);
+		const additional = this.n8n.additionalData(process, id, mode, root);
 		const { hooks } = additional;
 		// Each time that an execution goes on begins anew in n8n's log of events.
 		row.events.clear();
@@ -101,6 +111,7 @@ export class Executions {
 		const run = await execution;
 		endTimer();
 		process.running.delete(id);
+		if (wakes > 0) await this.wakeCaller(row, run);
 		return run;
 	}
 
@@ -251,14 +262,22 @@ export class Executions {
 		return retry;
 	}
 
-	/** A node starts a workflow that nobody waits for. */
+	/**
+	 * A node starts a workflow: one that stands in the node, and that nobody waits for, or the user's, whose end the node waits
+	 * for.
+	 *
+	 * @param info.id the node that the user's workflow begins at
+	 * @param root how the execution at the root was started
+	 */
 	async executeWorkflow(
 		process: Process,
-		{ code }: IExecuteWorkflowInfo,
-		{ parentExecution, inputData, doNotWaitToFinish }: ExecuteWorkflowOptions,
+		{ code, id }: IExecuteWorkflowInfo,
+		{ parentExecution, inputData, doNotWaitToFinish = false }: ExecuteWorkflowOptions,
+		root: WorkflowExecuteMode,
 	): Promise<ExecuteWorkflowData> {
-		const [node] = code?.nodes ?? [];
-		if (!code || !node || !doNotWaitToFinish) throw new UnexpectedError('Not in this n8n');
+		const { database, definition: own } = this.n8n;
+		const node = code ? code.nodes[0] : own.nodes.find(({ name }) => name === id);
+		if (!node || doNotWaitToFinish === !code) throw new UnexpectedError('Not in this n8n');
 		const first: IExecuteData = {
 			node,
 			data: { main: [inputData ?? [{ json: {} }]] },
@@ -266,14 +285,48 @@ export class Executions {
 			source: null,
 		};
 		const data = this.startData(first, { parentExecution });
-		const row = await this.n8n.database.query(() => {
-			const definition = { nodes: code.nodes, connections: code.connections };
-			const given = { mode: 'integrated', start: SUB, definition, process } as const;
-			const stored = this.n8n.database.insert({ ...given, data: toStored(data) });
+		const row = await database.query(() => {
+			const start = code ? SUB : node.name;
+			const inCode = code && { nodes: code.nodes, connections: code.connections };
+			const definition = inCode ?? this.n8n.storedDefinition?.(start);
+			const given = { mode: 'integrated', start, definition, process } as const;
+			const stored = database.insert({ ...given, data: toStored(data), caller: parentExecution });
 			enter(stored, 'running');
 			return stored;
 		});
-		void this.execute(process, row, data);
-		return { executionId: row.id, data: [null] };
+		const executionId = row.id;
+		const ended = new Promise<IRun>((resolve, reject) => {
+			this.n8n.processes.within(process, `execution ${executionId}`, async () => {
+				await this.execute(process, row, data, root).then(resolve, reject);
+			});
+		});
+		if (doNotWaitToFinish) return { executionId, data: [null] };
+		const run = await ended;
+		if (run.finished !== true && run.status !== 'waiting') {
+			throw Object.assign(new Error(), run.data.resultData.error);
+		}
+		return { executionId, data: [lastItemsOf(run.data)], waitTill: run.waitTill ?? null };
 	}
+
+	/** A sub-workflow that slept has ended: its caller, which sleeps since then, goes on with its items. */
+	private async wakeCaller({ caller }: Row, { data, status }: IRun): Promise<void> {
+		const row = this.n8n.row(caller?.executionId);
+		const [main] = this.n8n.processes.living('main');
+		if (!row || !main || !caller?.shouldResume || status === 'waiting') return;
+		await this.n8n.database.query(() => {
+			if (row.status !== 'waiting') return;
+			const parked = fromStored(row.data);
+			const [first] = parked.executionData?.nodeExecutionStack ?? [];
+			if (first) first.data = { main: [lastItemsOf(data)] };
+			if (data.resultData.error) parked.resultData.error = data.resultData.error;
+			row.data = toStored(parked);
+		});
+		this.n8n.processes.within(main, `wake of ${row.id}`, async () => await this.wake(main, row));
+	}
+}
+
+/** What left the node that was run last. */
+function lastItemsOf({ resultData }: IRunExecutionData): INodeExecutionData[] {
+	const { runData, lastNodeExecuted = '' } = resultData;
+	return runData[lastNodeExecuted]?.at(-1)?.data?.main?.[0] ?? [];
 }

@@ -130,11 +130,16 @@ export abstract class MemoryN8n {
 		});
 	}
 
-	/** What n8n tells its engine of an execution in a process. */
+	/**
+	 * What n8n tells its engine of an execution in a process.
+	 *
+	 * @param rootExecutionMode of a sub-workflow: how the execution at the root was started
+	 */
 	additionalData(
 		process: Process,
 		executionId: string,
 		mode: WorkflowExecuteMode,
+		rootExecutionMode?: WorkflowExecuteMode,
 	): IWorkflowExecuteAdditionalData {
 		const { database, executions, settings, setting, time } = this;
 		const { retryOf, wakes = 0 } = this.row(executionId) ?? {};
@@ -154,7 +159,8 @@ export abstract class MemoryN8n {
 					return row && fromStored(row.data);
 				}),
 			executeWorkflow: async (info, _, options) =>
-				await executions.executeWorkflow(process, info, options),
+				await executions.executeWorkflow(process, info, options, rootExecutionMode ?? mode),
+			...(rootExecutionMode && { rootExecutionMode }),
 		};
 	}
 }

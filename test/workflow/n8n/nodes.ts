@@ -50,3 +50,22 @@ export function connect(...links: string[]): IConnections {
 	}
 	return connections;
 }
+
+/** A workflow that calls the user's workflow, and waits for its end. @param start the node that the user's workflow begins at */
+export const callerOf = (start: string) => ({
+	nodes: [nodeOf('calls', { name: 'Call', parameters: { start } })],
+	connections: {},
+});
+
+/** The node type of `callerOf`, which does what *Execute Workflow* does. */
+export const calls = nodeType(async (context) => {
+	const parentExecution = {
+		executionId: context.getExecutionId(),
+		workflowId: 'caller',
+		shouldResume: true,
+	};
+	const id = context.getNodeParameter('start', 0) as string;
+	const items = context.getInputData();
+	const { data } = await context.executeWorkflow({ id }, items, undefined, { parentExecution });
+	return data.map((output) => output ?? []);
+});

@@ -18,6 +18,7 @@ import { buildWorkflow, CREDENTIAL, SOURCE, type TestWorkflow, typesOf } from '.
 import { pass, passTime, passUntil, time } from '../time';
 import { type Definition, enter, isTerminal, type Row } from './database';
 import { MemoryN8n } from './memoryN8n';
+import { callerOf, calls } from './nodes';
 import type { Loaded } from './process';
 import { Randomness } from './randomness';
 
@@ -34,9 +35,16 @@ export class WorkflowN8n extends MemoryN8n {
 	/** When executions went to sleep, and until when, milliseconds since 1970. */
 	readonly sleeps = new Map<Row, Array<{ from: number; until: number }>>();
 
-	/** @param test may be changed by the user: its credential, its nodes */
-	constructor(readonly test: TestWorkflow) {
-		super(time, new Randomness(1), { isQueueMode: false, slowestQueryMs: 1, storesLateMs: 0 });
+	/**
+	 * @param test may be changed by the user: its credential, its nodes
+	 * @param isQueueMode whether workers run the executions. All processes of a test share the memory of the nodes.
+	 */
+	constructor(
+		readonly test: TestWorkflow,
+		isQueueMode = false,
+	) {
+		const setting = { slowestQueryMs: 1, storesLateMs: 0, erasesStalled: true };
+		super(time, new Randomness(1), { isQueueMode, ...setting });
 		this.settings = test.settings ?? {};
 		this.tested = buildWorkflow(test).tested.name;
 		store.database = this.database;
@@ -52,7 +60,7 @@ export class WorkflowN8n extends MemoryN8n {
 	load(): Loaded {
 		forgetLooks();
 		const types = typesOf(this.test);
-		const nodes = { ...types, [START_OF_SUB]: types.testItems! };
+		const nodes = { ...types, [START_OF_SUB]: types.testItems!, calls };
 		return { nodes, credential: new MediaGenerationApi() };
 	}
 
@@ -85,6 +93,26 @@ export class WorkflowN8n extends MemoryN8n {
 	): Promise<StoredRun> {
 		const [main] = this.processes.living('main');
 		return await new StoredRun(this, this.executions.begin({ mode, start, items }, main)).rests();
+	}
+
+	/**
+	 * Starts a workflow that calls the tested one, and waits for its end.
+	 *
+	 * @param mode how the caller is started
+	 * @returns both, when the tested workflow has begun
+	 */
+	async beginCalled(
+		mode: WorkflowExecuteMode = 'trigger',
+	): Promise<{ caller: StoredRun; child: StoredRun }> {
+		const [main] = this.processes.living('main');
+		const definition = callerOf(SOURCE);
+		const caller = this.executions.begin(
+			{ mode, start: 'Call', items: [{ json: {} }], definition },
+			main,
+		);
+		const called = () => this.rows.find((row) => row.caller?.executionId === caller.id);
+		await passUntil(() => called() !== undefined);
+		return { caller: new StoredRun(this, caller), child: new StoredRun(this, called()!) };
 	}
 
 	/** An execution that was under way or asleep when its process died, as n8n has stored it. */
