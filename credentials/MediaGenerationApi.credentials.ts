@@ -156,8 +156,7 @@ export class MediaGenerationApi implements ICredentialType {
 			typeOptions: { password: true },
 			default: '',
 			required: true,
-			placeholder: 'e.g. sk-live-…',
-			description: 'Key of your account at the service. Live keys begin with sk-live-.',
+			description: 'Key of your account at the service',
 		},
 		{
 			displayName: 'Models',

@@ -2,22 +2,21 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 
 import { stopSignal } from '../n8n/internals';
 import type { OpenFile } from '../service/connect';
-import { classifyAnswer } from '../service/meaning';
 import { resultIndexes, type TaskRecord } from '../service/taskRecord';
 import { clock, sleepUntil, Stopped, unlessStalled, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { cutDataUri, extensionFor, mediaTypeOf, registeredType } from '../shared/media';
+import { extensionFor, isDataUri, mediaTypeOf } from '../shared/media';
 import { Semaphore, settled } from '../shared/promises';
 import {
-	AGAIN,
 	beginningOf,
-	explainStorage,
-	fileName,
-	isStorageFull,
+	brokeOff,
+	endingOf,
+	type MediaAnswer,
 	openResult,
-	type StreamResponse,
-	wordsOf,
-} from './resultFile';
+	refusalOf,
+	type Trouble,
+} from './mediaHost';
+import { explainStorage, fileName, isStorageFull } from './resultFile';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;
@@ -74,13 +73,6 @@ interface Named {
 
 /** The result of one try: the file, or why there is none. */
 type Try = { file: IBinaryData } | Trouble;
-
-interface Trouble {
-	trouble: ItemError;
-	retryAfterMs?: number | undefined;
-	/** Whether the host says that it has no such file. Of a fresh link that may pass. */
-	isOfLink?: boolean;
-}
 
 /** The links to the results of a task: a link may end before its file has come, so the task is read again. */
 class Links {
@@ -198,25 +190,25 @@ export class Downloader {
 	private async tryOnce(url: string, named: Named): Promise<Try> {
 		const opened = await openResult(this.context, url, this.openFile);
 		if ('trouble' in opened) return opened;
-		// A data URI names its own type.
-		const [, ofUri] = /^\s*data:([^;,]+)/i.exec(url) ?? [];
-		const type = registeredType(opened.headers['content-type'] ?? ofUri ?? '');
-		return (await refusalOf(opened, url, type)) ?? (await this.store(opened, url, type, named));
+		const begun = await withTimeLimit(settled(beginningOf(opened)), MINUTE_MS);
+		if (begun === undefined || 'error' in begun) return brokeOff(endingOf(opened, url), 0);
+		const refusal = await refusalOf(opened, url, begun.value);
+		return refusal ?? (await this.store(opened, url, begun.value, named));
 	}
 
 	/**
 	 * Streams a file into n8n's storage.
 	 *
-	 * @param type the media type from the host, under its registered name
+	 * @param beginning the first bytes, or the whole file if its stream has ended
 	 * @throws ItemError if the file is too large, or n8n does not keep it
 	 */
 	private async store(
-		opened: StreamResponse,
+		opened: MediaAnswer,
 		url: string,
-		type: string,
+		beginning: Buffer,
 		{ stem, index }: Named,
 	): Promise<Try> {
-		const { headers } = opened;
+		const { headers, body } = opened;
 		const because = endingOf(opened, url);
 		const tooLarge = () =>
 			because(
@@ -224,33 +216,31 @@ export class Downloader {
 				"Switch off 'Download Results' and use the result URLs.",
 			);
 		if (Number(headers['content-length']) > this.maxBytes) throw tooLarge();
-
-		const brokeOff = (bytes: number) => ({
-			trouble: because(`The download broke off after ${bytes} bytes`, AGAIN),
-		});
-		const begun = await withTimeLimit(beginningOf(opened.body), MINUTE_MS);
-		if (begun === undefined) return brokeOff(0);
-		const { beginning, whole: body } = begun;
 		const { pathname } = new URL(url);
-		const mimeType = mediaTypeOf(beginning, type, pathname);
-		const name = fileName(stem, index, extensionFor(mimeType, pathname));
+		const name = isDataUri(url) ? '' : pathname;
+		const mimeType = mediaTypeOf(beginning, headers['content-type'] ?? '', name);
+		const fullName = fileName(stem, index, extensionFor(mimeType, name));
 		let bytes = 0;
-		const counted = body.map((chunk) => {
+		const count = (chunk: Uint8Array) => {
 			bytes += chunk.length;
 			if (bytes > this.maxBytes) throw new ItemError('The result is too large');
 			return chunk;
-		});
-		const storing = settled(this.context.helpers.prepareBinaryData(counted, name, mimeType));
-		const progress = () => (body.readableEnded ? undefined : bytes);
+		};
+		const isWhole = Buffer.isBuffer(body) || body.readableEnded;
+		if (isWhole && beginning.length > this.maxBytes) throw tooLarge();
+		const counted = isWhole ? Buffer.from(count(beginning)) : body.map(count);
+		const storing = settled(this.context.helpers.prepareBinaryData(counted, fullName, mimeType));
+		const progress = () => (isWhole || body.readableEnded ? undefined : bytes);
 		const stored = await unlessStalled(storing, progress, LEAST_BYTES_A_MINUTE, MINUTE_MS);
 		if (bytes > this.maxBytes) throw tooLarge();
-		if (stored && 'error' in stored && (counted.readableEnded || isStorageFull(stored.error))) {
+		const isRead = Buffer.isBuffer(counted) || counted.readableEnded;
+		if (stored && 'error' in stored && (isRead || isStorageFull(stored.error))) {
 			throw because(
 				`n8n could not keep the result of ${Math.ceil(bytes / 1024 ** 2)} MiB`,
 				explainStorage(stored.error),
 			);
 		}
-		if (stored === undefined || 'error' in stored) return brokeOff(bytes);
+		if (stored === undefined || 'error' in stored) return brokeOff(because, bytes);
 		if (bytes > 0) return { file: stored.value };
 		const empty = because(
 			'The result is empty',
@@ -259,37 +249,3 @@ export class Downloader {
 		return { trouble: empty, isOfLink: true };
 	}
 }
-
-/** @returns why there is no file, if the host has answered with something else than media */
-async function refusalOf(
-	opened: StreamResponse,
-	url: string,
-	type: string,
-): Promise<Trouble | undefined> {
-	const { statusCode, headers } = opened;
-	const head = { statusCode, headers, body: '' };
-	const { kind, again, retryAfterMs } = classifyAnswer(head, Date.now());
-	const isText = /^text\/(html|plain)$|[/+]json$/.test(type);
-	const isMedia = kind === 'answered' && (!isText || /\.(json|txt)$/i.test(new URL(url).pathname));
-	if (isMedia) return undefined;
-	const said = isText ? await wordsOf(opened) : '';
-	const what =
-		kind !== 'answered'
-			? `The result could not be downloaded (HTTP ${statusCode})`
-			: type === 'text/html'
-				? 'The result host answered with a web page instead of media'
-				: 'The result host answered with a message instead of media';
-	const next =
-		kind !== 'answered'
-			? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.'
-			: `Open the URL in a browser to see what it says. ${AGAIN}`;
-	return { trouble: endingOf(opened, url)(what, next, said), retryAfterMs, isOfLink: !again };
-}
-
-/** Ends a transfer without its file. @returns a function that does so, and makes the error that says why */
-const endingOf =
-	({ body }: StreamResponse, url: string) =>
-	(what: string, next: string, said = ''): ItemError => {
-		body.destroy();
-		return new ItemError(`${what}: ${cutDataUri(url)}${said}`, { description: next });
-	};

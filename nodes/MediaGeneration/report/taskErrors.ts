@@ -3,6 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { type FailedTask, reasonOf, type TaskRecord } from '../service/taskRecord';
 import { count, ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
+import { quoted } from '../shared/media';
 import { furtherFields, taskJson } from './taskItems';
 
 /** The beginning of the message for a create that may have made a task whose id is not known. */
@@ -115,7 +116,7 @@ export function timedOut(
 ): ItemError {
 	// The service's own word, if the record has it at the top.
 	const said = last?.record.state;
-	const state = typeof said === 'string' ? said : (last?.state ?? 'not read');
+	const state = typeof said === 'string' ? quoted(said, 100) : (last?.state ?? 'not read');
 	// This belongs to the message: an item that leaves does not show the description.
 	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
 	const what = `The task is not finished after ${waitedMs / 1000} s; last state: ${state}${failed}`;

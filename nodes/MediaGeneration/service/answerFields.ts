@@ -1,6 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isRecord, plainFields, plainName, toNumber } from '../shared/json';
+import { isRecord, parsedJson, plainFields, plainName } from '../shared/json';
+import { quoted } from '../shared/media';
 
 /** Longer than any id of a service, and short enough for a URL. */
 const MAX_TASK_ID_LENGTH = 512;
@@ -26,52 +27,169 @@ const UUID = /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/i;
 export const comparableId = (taskId: string): string =>
 	UUID.test(taskId) ? taskId.toLowerCase() : taskId;
 
+/** An object within an answer. */
+interface Place {
+	fields: IDataObject;
+	/** The names of the fields that lead to it, as `plainName` writes them. */
+	path: string[];
+	/** The length of the longest list that leads to it; 0 if no list does. */
+	among: number;
+}
+
+/** Deeper than any answer. */
+const MAX_DEPTH = 8;
+
+/** Fields that repeat what the user sent, as `plainName` writes them: metadata of the user may have a `taskId`. */
+const OF_USER =
+	/^(?:prompt|param|request|option|setting|config|custom|user|webhook|callback)|meta(?:data)?$|inputs?$/;
+
+/** Fields that speak of other tasks: an error may name those that fill the account. */
+const OF_OTHERS =
+	/^(?:error|parent|source|previous|related|existing|active|running|recent|histor|depend)/;
+
+/**
+ * The objects of an answer that may say something of its task, the outermost one first. Lists and JSON texts are looked
+ * into; the fields of `OF_USER` and `OF_OTHERS` are not.
+ */
+function* placesIn(answer: unknown): Generator<Place> {
+	let level: Array<Omit<Place, 'fields'> & { value: unknown }> = [
+		{ value: answer, path: [], among: 0 },
+	];
+	for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth++) {
+		const inner: typeof level = [];
+		for (const { value: written, path, among } of level) {
+			const isJson = typeof written === 'string' && /^\s*[[{]/.test(written);
+			const value = isJson ? parsedJson(written) : written;
+			if (Array.isArray(value)) {
+				const length = Math.max(among, value.length);
+				for (const each of value as unknown[]) inner.push({ value: each, path, among: length });
+			} else if (isRecord(value)) {
+				yield { fields: value, path, among };
+				for (const [name, each] of Object.entries(value)) {
+					if (typeof each !== 'object' && typeof each !== 'string') continue;
+					const plain = plainName(name);
+					if (OF_USER.test(plain) || OF_OTHERS.test(plain)) continue;
+					inner.push({ value: each, path: [...path, plain], among });
+				}
+			}
+		}
+		level = inner;
+	}
+}
+
+/** The objects of an answer that may be of its task, the outermost one first: none of several in a list. */
+export function* layersOf(answer: unknown): Generator<IDataObject> {
+	for (const { fields, among } of placesIn(answer)) if (among <= 1) yield fields;
+}
+
+/** The outermost object of an answer, which may be a list of one, or JSON as text. */
+export const rootOf = (answer: unknown): IDataObject | undefined =>
+	layersOf(answer).next().value as IDataObject | undefined;
+
 /** The names of a task's id, most telling first. */
-const ID_NAMES = ['taskId', 'task_id', 'taskID', 'taskid', 'TaskId'];
+const ID_NAMES: ReadonlyArray<(fields: IDataObject) => unknown> = [
+	({ taskId }) => taskId,
+	(fields) => plainFields(fields).get('taskid'),
+	(fields) => plainFields(fields).get('jobid'),
+];
+
+/** The fields in which a task stands that has only an `id`, most telling first; `undefined` is the answer itself. */
+const ID_PLACES: ReadonlyArray<ReadonlyArray<string | undefined>> = [
+	['task', 'tasks', 'job', 'generation'],
+	['data'],
+	[undefined],
+	['result', 'output', 'response'],
+];
+
+const isChain = ({ path }: Place): boolean =>
+	path.every((name) => ID_PLACES.some((names) => names.includes(name)));
+
+/** The one id among these values; null if there are several, so that nobody knows which is meant. */
+function oneIdOf(values: readonly unknown[]): string | null | undefined {
+	const [id, ...others] = new Set(values.map(asTaskId).filter((each) => each !== undefined));
+	return others.length === 0 ? id : null;
+}
 
 /**
- * Finds the task id in a create response or a callback body: first `taskId`, wherever a task may stand; then `task_id` and
- * other spellings; then `id`, of the innermost place first. `id` comes last, because an event or an answer around the task
- * often has an `id` of its own, and `data` may have that of a customer. The specification does not show the body of a
- * callback (section 6).
+ * Finds the task id in the answer to a create or in the body of a callback, which the specification does not show (section
+ * 6): `taskId`, at any depth, in lists and in JSON as text; without it `task_id` and other spellings; then `job_id`. If
+ * several have the name, the outermost ones count, and if those differ, nobody knows which is meant: no id is guessed.
+ *
+ * Without such a name `id` counts, of the innermost place first: an event or an answer around the task often has an `id` of
+ * its own, and `data` may have that of a customer. At last `data` itself may be the id. The fields of `OF_USER` and
+ * `OF_OTHERS` are never looked into: an id that the user has sent along is not that of the task.
  */
-export function findTaskId(body: unknown): string | undefined {
-	const ids = layersOf(body).map(({ id }) => asTaskId(id));
-	return findNamedId(body) ?? ids.findLast((id) => id !== undefined);
+export function findTaskId(answer: unknown): string | undefined {
+	const places = [...placesIn(answer)];
+	const named = findNamedId(places);
+	if (named !== undefined) return named ?? undefined;
+	const ofTask = places.filter((place) => isChain(place));
+	for (const names of ID_PLACES) {
+		const id = oneIdOf(
+			ofTask.filter(({ path }) => names.includes(path.at(-1))).map(({ fields }) => fields.id),
+		);
+		if (id !== undefined) return id ?? undefined;
+	}
+	const data = places[0]?.fields.data;
+	// A word such as `queued` has no digit.
+	const isId = typeof data === 'string' && /^[\w.:-]+$/.test(data) && /\d/.test(data);
+	return isId ? asTaskId(data) : undefined;
 }
 
-function findNamedId(body: unknown): string | undefined {
-	return ID_NAMES.flatMap((name) => layersOf(body).map((layer) => asTaskId(layer[name]))).find(
-		(id) => id !== undefined,
-	);
+function findNamedId(places: readonly Place[]): string | null | undefined {
+	for (const valueOf of ID_NAMES) {
+		const named = places.filter(({ fields }) => asTaskId(valueOf(fields)) !== undefined);
+		const depth = Math.min(...named.map(({ path }) => path.length));
+		const outermost = named.filter(({ path }) => path.length === depth);
+		const id = oneIdOf(outermost.map(({ fields }) => valueOf(fields)));
+		if (id !== undefined) return id;
+	}
+	return undefined;
 }
 
-/**
- * The layers of an answer that may have a task, the outermost one first: the body itself, and what is inside `data` or `task`.
- */
-export function layersOf(body: unknown): IDataObject[] {
-	if (!isRecord(body)) return [];
-	const { data, task } = body;
-	return [body, data, isRecord(data) ? data.task : undefined, task].filter(isRecord);
-}
+const hasState = ({ state }: IDataObject): boolean =>
+	typeof state === 'string' && state.trim() !== '';
 
 /** The part of an answer that has the state of a task, if there is one. */
-export const findStated = (body: unknown): IDataObject | undefined =>
-	layersOf(body).find(({ state }) => typeof state === 'string' && state.trim() !== '');
+export function findStated(answer: unknown): IDataObject | undefined {
+	for (const fields of layersOf(answer)) if (hasState(fields)) return fields;
+	return undefined;
+}
 
 /**
- * The values of a field of a task, also in another writing, such as `result_urls`: that beside the state first, since the
- * state and the rest may stand in different layers.
+ * Reads a field of a task, also in another writing, such as `result_urls`: that beside the state first, since the state and
+ * the rest may stand in different places.
+ *
+ * @param read gives undefined for a value that tells nothing
  */
-export const valuesOf = (body: unknown, name: string): unknown[] =>
-	[findStated(body), ...layersOf(body)]
-		.filter(isRecord)
-		.map((layer) => layer[name] ?? plainFields(layer).get(plainName(name)))
-		.filter((value) => value !== undefined && value !== null);
+export function readField<T>(
+	answer: unknown,
+	name: string,
+	read: (value: unknown) => T | undefined,
+): T | undefined {
+	const valueIn = (fields: IDataObject) =>
+		read(fields[name] ?? plainFields(fields).get(plainName(name)) ?? undefined);
+	const stated = findStated(answer);
+	const found = stated && valueIn(stated);
+	if (found !== undefined) return found;
+	for (const fields of layersOf(answer)) {
+		const value = valueIn(fields);
+		if (value !== undefined) return value;
+	}
+	return undefined;
+}
 
-/** Whether an answer is about a task: it names a task, or has a state. */
-export const isOfTask = (body: unknown): boolean =>
-	findStated(body) !== undefined || findNamedId(body) !== undefined;
+/**
+ * Whether an answer is about a task: it names a task, or has a state. A refusal may list the tasks that fill the account, so
+ * lists do not count here, nor what is deep inside.
+ */
+export function isOfTask(answer: unknown): boolean {
+	for (const place of placesIn(answer)) {
+		if (place.among > 0 || !isChain(place)) continue;
+		if (hasState(place.fields) || findNamedId([place]) !== undefined) return true;
+	}
+	return false;
+}
 
 /** The fields of a failed task's record that may hold the reason, most telling first, as `plainFields` writes them. */
 export const WHY_FIELDS = [
@@ -98,13 +216,12 @@ export const NOTHING_SAID =
 	/^(ok|okay|success(ful|fully)?|succeeded|done|null|none|n\/a|true|false)[.!]?$/i;
 
 const MAX_MESSAGE_DEPTH = 4;
-const MAX_MESSAGE_LENGTH = 500;
 
 /**
  * Finds the message in an answer whose shape is not known.
  *
  * @param fields the fields of an object to look in, as `plainFields` writes them
- * @returns one line of at most 500 characters, or undefined if there is no message
+ * @returns one line, cut if it is long, or undefined if there is no message
  */
 export function findServiceMessage(
 	body: unknown,
@@ -112,8 +229,8 @@ export function findServiceMessage(
 	depth = 0,
 ): string | undefined {
 	if (typeof body === 'string') {
-		const line = body.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE_LENGTH);
-		return line === '' || NOTHING_SAID.test(line) ? undefined : line;
+		const line = body.replace(/\s+/g, ' ').trim();
+		return line === '' || NOTHING_SAID.test(line) ? undefined : quoted(line);
 	}
 	if (depth >= MAX_MESSAGE_DEPTH) return undefined;
 	const named = isRecord(body) ? plainFields(body) : undefined;
@@ -121,94 +238,6 @@ export function findServiceMessage(
 	for (const value of values) {
 		const message = findServiceMessage(value, undefined, depth + 1);
 		if (message !== undefined) return message;
-	}
-	return undefined;
-}
-
-/** Longer than any wait for a task. A longer time may not be a valid date. */
-const LONGEST_PAUSE_MS = 30 * 86_400_000;
-
-/** A larger number of seconds is a moment since 1970, and not a length of time. */
-const EARLIEST_MOMENT_S = 1e9;
-/** The same for a moment in milliseconds. */
-const EARLIEST_MOMENT_MS = 1e12;
-
-/** The fields of a body that say how long to wait, as `plainFields` writes them, with the milliseconds of their unit. */
-const PAUSE_FIELDS: Array<[field: string, unitMs: number]> = [
-	['retryafterms', 1],
-	['retryafter', 1000],
-	['retryafterseconds', 1000],
-];
-
-/** The fields of a body that may hold such a field. */
-const AROUND_PAUSE = ['error', 'detail', 'details', 'data'];
-
-/**
- * How long an answer asks to wait: `retry-after-ms`, `Retry-After` (seconds, or a date by the sender's clock, which the
- * `Date` header tells), `retry_after` in the body; and of a limit `RateLimit-Reset` or `X-RateLimit-Reset` (seconds, or
- * a moment), unless the limit was not reached.
- *
- * @param headers the answer's headers, with names in lower case
- * @param now milliseconds since 1970
- * @param body the parsed body
- * @param isOfLimit whether the answer is about a limit: other answers name limits, too, without asking to wait
- * @returns milliseconds, or undefined if the answer does not say it, or says what makes no sense
- */
-export function retryAfterMs(
-	headers: Record<string, unknown>,
-	now: number,
-	body?: unknown,
-	isOfLimit = true,
-): number | undefined {
-	const sentAt = Date.parse(String(headers.date)) || now;
-	const ms =
-		numberIn(headers['retry-after-ms']) ??
-		lengthMs(headers['retry-after'], sentAt) ??
-		inBody(body) ??
-		(isOfLimit ? untilReset(headers, sentAt) : undefined);
-	return ms === undefined ? undefined : Math.min(LONGEST_PAUSE_MS, Math.max(0, ms));
-}
-
-/** The number of a header that is not negative. */
-function numberIn(header: unknown): number | undefined {
-	const number = typeof header === 'string' ? toNumber(header) : null;
-	return number !== null && number >= 0 ? number : undefined;
-}
-
-/** Reads seconds, or a date. */
-function lengthMs(header: unknown, sentAt: number): number | undefined {
-	const seconds = numberIn(header);
-	if (seconds !== undefined) return seconds * 1000;
-	// A date in a header names its day or month; `-5` would pass for a date otherwise.
-	if (typeof header !== 'string' || !/[a-z]{3}/i.test(header)) return undefined;
-	const date = Date.parse(header);
-	return Number.isNaN(date) ? undefined : date - sentAt;
-}
-
-function untilReset(headers: Record<string, unknown>, sentAt: number): number | undefined {
-	for (const prefix of ['ratelimit', 'x-ratelimit', 'x-rate-limit']) {
-		// Another limit has refused the request.
-		if ((numberIn(headers[`${prefix}-remaining`]) ?? 0) > 0) continue;
-		const reset = headers[`${prefix}-reset`];
-		const moment = numberIn(reset);
-		if (moment !== undefined && moment >= EARLIEST_MOMENT_MS) return moment - sentAt;
-		if (moment !== undefined && moment >= EARLIEST_MOMENT_S) return moment * 1000 - sentAt;
-		const ms = lengthMs(reset, sentAt);
-		if (ms !== undefined) return ms;
-	}
-	return undefined;
-}
-
-function inBody(body: unknown, depth = 0): number | undefined {
-	if (!isRecord(body) || depth > 2) return undefined;
-	const fields = plainFields(body);
-	for (const [field, unitMs] of PAUSE_FIELDS) {
-		const number = toNumber(fields.get(field));
-		if (number !== null && number >= 0) return number * unitMs;
-	}
-	for (const field of AROUND_PAUSE) {
-		const ms = inBody(fields.get(field), depth + 1);
-		if (ms !== undefined) return ms;
 	}
 	return undefined;
 }

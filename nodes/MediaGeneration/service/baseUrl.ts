@@ -59,7 +59,7 @@ export function parseApiKey(value: unknown): string {
 	const key = typeof value === 'string' ? value.trim() : '';
 	if (key === '') {
 		throw new UserError("The 'API Key' of the Media Generation credential is empty", {
-			description: 'Paste the key of your account, which begins with sk-live-.',
+			description: 'Paste the key of your account at the service.',
 		});
 	}
 	if (!/^[\x21-\x7e]+$/.test(key)) {

@@ -2,10 +2,9 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
-import { isRecord } from '../shared/json';
-import { cutDataUris } from '../shared/media';
+import { cutDataUris, quoted } from '../shared/media';
 import { settled } from '../shared/promises';
-import { findServiceMessage, findTaskId } from './answerFields';
+import { findServiceMessage, findTaskId, rootOf } from './answerFields';
 import { type Answer, classifyAnswer } from './meaning';
 import { SecretRedactor } from './redactSecrets';
 import { type Asked, explainKind, moneyHint, ServiceError } from './serviceError';
@@ -109,10 +108,12 @@ export class ServiceClient {
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
 		const request = { method: 'POST', path: '/api/generate', body, timeoutMs } as const;
-		const { parsed: record, said, response } = await this.send(request, 'create');
-		const taskId = findTaskId(record);
-		if (isRecord(record) && taskId !== undefined) return { taskId, record: cutDataUris(record) };
-		if (record === undefined) throw this.unexpected(NOT_JSON, response);
+		const { parsed, response } = await this.send(request, 'create');
+		const taskId = findTaskId(parsed);
+		const record = rootOf(parsed);
+		if (record && taskId !== undefined) return { taskId, record: cutDataUris(record) };
+		if (parsed === undefined) throw this.unexpected(NOT_JSON, response);
+		const said = findServiceMessage(parsed);
 		const words = said === undefined ? '' : `: ${this.secrets.hide(said)}`;
 		throw this.unexpected(`The service named no task id${words}`, response);
 	}
@@ -151,12 +152,12 @@ export class ServiceClient {
 	private async send(
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
 		asked: Asked,
-	): Promise<{ parsed: unknown; said: string | undefined; response: HttpResponse }> {
+	): Promise<{ parsed: unknown; response: HttpResponse }> {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const body = this.secrets.hideInRecord(response.body);
 		const { said, spoken, status, ...meaning } = classifyAnswer({ ...response, body }, Date.now());
 		const { kind, speaker, taken } = meaning;
-		if (kind === 'answered') return { parsed: spoken, said, response };
+		if (kind === 'answered') return { parsed: spoken, response };
 		if (kind === 'unexpectedAnswer') throw this.unexpected(NOT_JSON, response);
 		const { what, next } = explainKind(kind, status, asked);
 		// The true status may stand in the body.
@@ -189,7 +190,7 @@ export class ServiceClient {
 
 	/** @param named the id or the address of a task that may exist, as the service wrote it */
 	private nameOf(named: unknown): string | undefined {
-		return named ? `The answer names ${this.secrets.hide(String(named))}.` : undefined;
+		return named ? `The answer names ${quoted(this.secrets.hide(String(named)))}.` : undefined;
 	}
 }
 

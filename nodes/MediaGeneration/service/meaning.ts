@@ -1,5 +1,6 @@
 import { isRecord, parsedJson, plainFields, plainName, toNumber } from '../shared/json';
-import { findServiceMessage, isOfTask, retryAfterMs } from './answerFields';
+import { findServiceMessage, isOfTask } from './answerFields';
+import { retryAfterMs } from './retryAfter';
 
 /** An answer as it came, from whatever speaks HTTP. */
 export interface Answer {
@@ -58,8 +59,8 @@ export interface Meaning {
 interface Classified extends Meaning {
 	/** The HTTP status, or the one that the body has instead. */
 	status: number;
-	/** The words of whoever speaks, in one line. */
-	said: string | undefined;
+	/** The words of whoever refuses, in one line. Good answers come by the thousand, and nobody asks for their words. */
+	said?: string | undefined;
 	/** The parsed body; undefined if it is not JSON. */
 	spoken: unknown;
 }
@@ -170,14 +171,21 @@ export function classifyAnswer(answer: Answer, now: number): Classified {
 		speaker: isStranger ? 'stranger' : 'service',
 		mayBeItem: basis.kind === 'forbidden' || (basis.kind === 'notFound' && !isStranger),
 		retryAfterMs: status >= 400 ? retryAfterMs(headers, now, spoken, isOfLimit) : undefined,
-		said: findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body)),
 		spoken,
 	};
-	if (saysNoCredits(found)) return { ...found, ...VERDICTS.noCredits, mayBeItem: false };
-	if (isStranger && found.kind === 'answered') return { ...found, ...VERDICTS.unexpectedAnswer };
+	if (saysNoCredits(found)) Object.assign(found, { ...VERDICTS.noCredits, mayBeItem: false });
+	else if (isStranger && found.kind === 'answered') {
+		Object.assign(found, VERDICTS.unexpectedAnswer);
+	}
+	if (found.kind === 'answered') return found;
 	const asksToWait = status === UNAVAILABLE && found.retryAfterMs !== undefined && !isStranger;
-	return asksToWait ? { ...found, taken: 'no', scope: 'account' } : found;
+	const said = wordsOf(body, spoken);
+	return { ...found, said, ...(asksToWait && { taken: 'no', scope: 'account' }) };
 }
+
+/** The words of an answer, in one line. @param spoken the parsed body */
+export const wordsOf = (body: string, spoken = parsedJson(body)): string | undefined =>
+	findServiceMessage(spoken ?? (/^\s*</.test(body) ? undefined : body));
 
 /** The names under which an answer with status 200 has the status that it means. */
 const STATUS_FIELDS = ['code', 'statuscode', 'status'];

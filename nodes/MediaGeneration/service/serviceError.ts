@@ -3,7 +3,7 @@ import { type Kind, type Meaning, meaningOf } from './meaning';
 /** Why a request failed. */
 export type ServiceErrorKind = Exclude<Kind, 'answered'>;
 
-type Details = Partial<Pick<ServiceError, 'description' | 'statusCode' | 'meaning'>> &
+type Details = Partial<Pick<ServiceError, 'description' | 'statusCode' | 'meaning' | 'isRefusal'>> &
 	Partial<Pick<Meaning, 'retryAfterMs'>>;
 
 /**
@@ -16,15 +16,24 @@ export class ServiceError extends Error {
 	/** The HTTP status of the answer, if there was one. */
 	readonly statusCode?: number | undefined;
 	readonly meaning: Meaning;
+	/** Whether a record without a state says with an error code why there is none: so may end a task. */
+	readonly isRefusal: boolean;
 
 	constructor(
 		readonly kind: ServiceErrorKind,
 		message: string,
-		{ description, statusCode, meaning = meaningOf(kind), retryAfterMs }: Details = {},
+		{
+			description,
+			statusCode,
+			meaning = meaningOf(kind),
+			retryAfterMs,
+			isRefusal = false,
+		}: Details = {},
 	) {
 		super(message);
 		if (description !== undefined) this.description = description;
 		if (statusCode !== undefined) this.statusCode = statusCode;
+		this.isRefusal = isRefusal;
 		this.meaning = { ...meaning, kind, retryAfterMs: retryAfterMs ?? meaning.retryAfterMs };
 	}
 
@@ -114,7 +123,7 @@ export function explainKind(kind: ServiceErrorKind, status: number, asked: Asked
 		case 'unauthorized':
 			return {
 				what: `The service refused the API key (HTTP ${status})`,
-				next: "Open the Media Generation credential and paste the API key of your account again. Live keys begin with sk-live-. Check that the 'Base URL' belongs to the same account.",
+				next: "Open the Media Generation credential and paste the API key of your account again. Check that the 'Base URL' belongs to the same account.",
 			};
 		case 'forbidden':
 			return {

@@ -1,15 +1,16 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isRecord, parsedJson, plainFields, toNumber } from '../shared/json';
-import { cutDataUris } from '../shared/media';
+import { isRecord, plainFields, toNumber } from '../shared/json';
+import { cutDataUri, cutDataUris, quoted } from '../shared/media';
 import {
 	findServiceMessage,
 	findStated,
 	layersOf,
-	NOTHING_SAID,
-	valuesOf,
+	readField,
+	rootOf,
 	WHY_FIELDS,
 } from './answerFields';
+import { readResults } from './resultLinks';
 import { ServiceError } from './serviceError';
 
 interface RecordBase {
@@ -63,32 +64,63 @@ export const hasEnded = (task: TaskRecord | undefined): task is FinishedTask =>
  */
 export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string): TaskRecord {
 	const source = findStated(body);
-	if (!isRecord(body) || source === undefined) {
-		throw new ServiceError('unusableRecord', `The record of task ${taskId} has no state`, {
-			description:
-				"The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
-		});
-	}
+	const whole = rootOf(body);
+	if (whole === undefined || source === undefined) throw unusable(taskId, whole);
 	// Files in the record would stay in memory during the wait, and would be stored with a run that sleeps.
-	const record = cutDataUris(body, 'resulturls');
+	const record = cutDataUris(whole, 'resulturls');
 	const base = { taskId, creditsConsumed: creditsIn(body), record };
 	switch (String(source.state).trim().toUpperCase()) {
 		case 'SUCCESS':
 			return { ...base, state: 'SUCCESS', ...resultsIn(body, baseUrl) };
 		case 'FAILURE':
-			return { ...base, state: 'FAILURE', reason: findReason(body) };
+			return { ...base, state: 'FAILURE', reason: findReason(whole) };
 		default:
 			return { ...base, state: 'PENDING' };
 	}
 }
 
+/** The error for a record without a state, with what the record says. */
+function unusable(taskId: string, record: IDataObject | undefined): ServiceError {
+	const layers = [...layersOf(record)];
+	const reason = layers
+		.map((fields) => findServiceMessage(fields, WHY_FIELDS))
+		.find((each) => each !== undefined);
+	const words = reason === undefined ? '' : `: ${reason}`;
+	const isRefusal = reason !== undefined && layers.some(hasErrorCode);
+	return new ServiceError('unusableRecord', `The record of task ${taskId} has no state${words}`, {
+		description: isRefusal
+			? 'The service answered with an error code in place of a state.'
+			: "The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
+		isRefusal,
+	});
+}
+
+/** Whether an object of an answer has the code of an error. */
+const hasErrorCode = (fields: IDataObject): boolean =>
+	[...plainFields(fields)].some(([name, value]) => {
+		if (name === 'error' && isRecord(value)) return hasErrorCode({ errorCode: value.code });
+		const isOfError = name === 'errorcode' || name === 'errcode';
+		const isOfAnswer = ['code', 'status', 'statuscode'].includes(name);
+		const number = toNumber(value);
+		if (number !== null) return isOfError ? number !== 0 : isOfAnswer && number >= 400;
+		return isOfError && typeof value === 'string' && value.trim() !== '';
+	});
+
+/**
+ * A task without the files that stand in its record and in its links as data URIs: they would be stored each time n8n
+ * stores the run. Whoever needs such a result reads the task again.
+ */
+export const withoutFiles = <T extends TaskRecord>(task: T): T => ({
+	...task,
+	record: cutDataUris(task.record),
+	...(task.state === 'SUCCESS' && { resultUrls: task.resultUrls.map(cutDataUri) }),
+});
+
 /** @returns the credits that an answer names, whether it has a state or not; null if it names none */
 export const creditsIn = (body: unknown): number | null =>
-	valuesOf(body, 'creditsConsumed')
-		.map(toNumber)
-		.find((credits) => credits !== null) ?? null;
+	readField(body, 'creditsConsumed', (value) => toNumber(value) ?? undefined) ?? null;
 
-function resultsIn(body: IDataObject, baseUrl: string | undefined) {
+function resultsIn(body: unknown, baseUrl: string | undefined) {
 	const origin = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
 	const results = readResults(resultFieldOf(body), origin);
 	const resultUrls = results.filter((link) => link !== null);
@@ -101,7 +133,7 @@ function resultsIn(body: IDataObject, baseUrl: string | undefined) {
 /** The reason in a record: where the state is, or around it. */
 function findReason(record: IDataObject): string | undefined {
 	const stated = findStated(record);
-	return [stated, stated === record ? undefined : layersOf(record)[0]]
+	return [stated, stated === record ? undefined : record]
 		.map((layer) => layer && findServiceMessage(layer, WHY_FIELDS))
 		.find((reason) => reason !== undefined);
 }
@@ -114,100 +146,9 @@ const MAX_QUOTED = 300;
  * of the record.
  */
 export function reasonOf(record: IDataObject): string {
-	return findReason(record) ?? JSON.stringify(record).slice(0, MAX_QUOTED);
+	return findReason(record) ?? quoted(JSON.stringify(cutDataUris(record)), MAX_QUOTED);
 }
-
-/** The fields of an object that hold its link, most telling first, as `plainFields` writes them. */
-const LINK_FIELDS = [
-	'url',
-	'link',
-	'href',
-	'src',
-	'uri',
-	'downloadurl',
-	'fileurl',
-	'resulturl',
-	'imageurl',
-	'videourl',
-	'audiourl',
-	'originurl',
-];
-
-/** Links to something smaller than the result. */
-const SIDE_FIELD = /thumb|preview|cover|poster|callback|webhook/;
 
 /** The results of an answer, in whatever shape. */
-export const resultFieldOf = (body: unknown): unknown => valuesOf(body, 'resultUrls')[0];
-
-/** Deeper than any list of results. */
-const MAX_RESULT_DEPTH = 5;
-
-/**
- * The results of a task, in the order of the service's own list. An entry of the list that has no link is `null`.
- *
- * @param origin of the service, for links without a host; undefined if it is not known
- * @see docs/service.md, section 2
- */
-function readResults(value: unknown, origin: string | undefined): Array<string | null> {
-	if (!Array.isArray(value)) return readResultUrls(value, origin);
-	return value.flatMap((entry): Array<string | null> => {
-		const links = readResultUrls(entry, origin);
-		return links.length > 0 ? links : [null];
-	});
-}
-
-/**
- * Reads the links to results, in whatever shape a service writes them: a list, one text, a text with several links, an
- * object for each link, an object of links, the JSON text of any of these. What is no link is left out.
- *
- * @param origin of the service, for links without a host; undefined if it is not known
- * @returns links that can be fetched: http, https or data
- * @see docs/service.md, section 2
- */
-function readResultUrls(value: unknown, origin: string | undefined, depth = 0): string[] {
-	if (depth > MAX_RESULT_DEPTH) return [];
-	const inside = (entry: unknown) => readResultUrls(entry, origin, depth + 1);
-	if (Array.isArray(value)) return value.flatMap(inside);
-	if (typeof value === 'string') {
-		const isJson = /^\s*["[{]/.test(value);
-		const spoken = isJson ? parsedJson(value) : undefined;
-		return spoken === undefined ? linksIn(value, origin) : inside(spoken);
-	}
-	if (!isRecord(value)) return [];
-	const fields = plainFields(value);
-	for (const field of LINK_FIELDS) {
-		const links = inside(fields.get(field));
-		if (links.length > 0) return links;
-	}
-	const others = Object.entries(value).filter(([name]) => !SIDE_FIELD.test(name.toLowerCase()));
-	return others.flatMap(([, entry]) => inside(entry));
-}
-
-/** A comma is part of many links, and separates two links only before the begin of the second. */
-const SEPARATOR = /[\r\n]|[\s,;|](?=https?:\/\/|data:)/i;
-
-function linksIn(text: string, origin: string | undefined): string[] {
-	const trimmed = text.trim();
-	const parts = /^data:/i.test(trimmed) ? [trimmed] : trimmed.split(SEPARATOR);
-	return parts.flatMap(
-		(part) =>
-			asLink(
-				part
-					.trim()
-					.replace(/[,;|]$/, '')
-					.trim(),
-				origin,
-			) ?? [],
-	);
-}
-
-/** A path to a file, and not a word such as `none`. */
-const PATH = /^(?:\/|\.{1,2}\/|[^\s:?#/]+\/\S*$|[^\s:/?#]+\.[a-z0-9]{2,5}(?:\?|$))/i;
-
-function asLink(text: string, origin: string | undefined): string | undefined {
-	if (/^data:[^,]*,/i.test(text)) return text;
-	if (/^https?:\/\/[^\s/]/i.test(text)) return URL.canParse(text) ? text : undefined;
-	const isPath = PATH.test(text) && !NOTHING_SAID.test(text);
-	if (origin === undefined || !isPath || !URL.canParse(text, origin)) return undefined;
-	return new URL(text, origin).href;
-}
+export const resultFieldOf = (body: unknown): unknown =>
+	readField(body, 'resultUrls', (value) => value);

@@ -94,10 +94,38 @@ describe('the name and the type of a file', () => {
 		['audio', begins([0x1a, 0x45, 0xdf, 0xa3], '0000'), 'audio/webm', 'webm', 'audio/webm'],
 		['MP3', begins('ID3', SIZE, '00000000000'), 'text/css', 'mp3', 'audio/mpeg'],
 		['MP3 without a tag', begins([0xff, 0xfb], '00000000000000'), '', 'mp3', 'audio/mpeg'],
+		...['avif', 'heic'].flatMap((kind): Array<[string, Bytes, string, string, string]> => {
+			const brands = ['ftypmif1', [0, 0, 0, 0], 'mif1', kind, 'miaf'];
+			const file = begins([0, 0, 0, 28], ...brands, 'meta avif heic');
+			const moving = begins([0, 0, 0, 24], 'ftypmsf1', [0, 0, 0, 0], kind, 'msf1', 'meta');
+			const type = `image/${kind}`;
+			return [
+				[kind, file, 'image/png', kind, type],
+				[kind, file, '', kind, type],
+				[`moving ${kind}`, moving, 'video/mp4', kind, type],
+			];
+		}),
+		['HEIF', begins([0, 0, 0, 20], 'ftypmif1', [0, 0, 0, 0], 'mif1'), '', 'heif', 'image/heif'],
+		['old QuickTime', begins([0, 0, 0, 8], 'wide0000mdat'), '', 'mov', 'video/quicktime'],
+		['glTF', begins('glTF', [2, 0, 0, 0]), 'text/plain', 'glb', 'model/gltf-binary'],
+		['PDF', begins('%PDF-1.7'), '', 'pdf', 'application/pdf'],
+		['AAC', begins([0xff, 0xf1], '0000'), 'application/octet-stream', 'aac', 'audio/aac'],
+		['JPEG XL', begins([0, 0, 0, 12], 'JXL \r\n', [0x87], '\n'), '', 'jxl', 'image/jxl'],
+		['BMP', begins('BM', SIZE, [0, 0, 0, 0]), '', 'bmp', 'image/bmp'],
+		['SVG', begins('<svg xmlns="x"></svg>'), 'text/plain', 'svg', 'image/svg+xml'],
+		[
+			'SVG with a comment',
+			begins(`\n<?xml version="1.0"?><!-- ${'x'.repeat(300)} --><svg>`),
+			'text/html',
+			'svg',
+			'image/svg+xml',
+		],
+		['PNG', begins(PNG.toString('latin1'), 'IHDR0000'), 'text/html', 'png', 'image/png'],
 		// Then the host does, then the address.
 		['something', UNKNOWN, 'image/jpg', 'jpg', 'image/jpeg'],
 		['something', UNKNOWN, 'IMAGE/X-PNG; q=1', 'png', 'image/png'],
-		['something', UNKNOWN, 'model/gltf-binary', 'webp', 'model/gltf-binary'],
+		['something', UNKNOWN, 'model/gltf-binary', 'glb', 'model/gltf-binary'],
+		['something', UNKNOWN, 'audio/x-thing', 'webp', 'audio/x-thing'],
 		['something', UNKNOWN, 'constructor', 'webp', 'constructor'],
 		['something', UNKNOWN, 'application/octet-stream', 'webp', 'image/webp'],
 		['something', UNKNOWN, '', 'webp', 'image/webp'],
@@ -107,6 +135,36 @@ describe('the name and the type of a file', () => {
 		const file = await download({ url: `${HOST}/a/x.webp?y=/z.gif` });
 		expect(file).toMatchObject({ fileName: `${STEM}.${extension}`, mimeType });
 		expect(bytesOf(file)).toEqual(body);
+	});
+
+	it.each([
+		['audio/aac', 'aac'],
+		['application/pdf', 'pdf'],
+		['application/zip', 'zip'],
+		['image/bmp', 'bmp'],
+		['image/jxl', 'jxl'],
+		['image/svg+xml', 'svg'],
+		['video/quicktime', 'mov'],
+		['model/obj', 'obj'],
+		['application/x-subrip', 'srt'],
+		['audio/x-caf', 'caf'],
+		['image/vnd.radiance', undefined],
+	])('labelled %s, without a name, end with %s', async (type, extension) => {
+		hostSends(UNKNOWN, { 'content-type': type });
+		const file = await download({ url: `${HOST}/a/1` });
+		expect(file?.fileName).toBe(extension === undefined ? STEM : `${STEM}.${extension}`);
+	});
+
+	it.each([
+		['1.srt', '1\n00:00:01,000 --> 00:00:02,000\nHello', 'srt', 'application/x-subrip'],
+		['1.vtt', 'WEBVTT', 'vtt', 'text/vtt'],
+		['1.svg', '<g/>', 'svg', 'image/svg+xml'],
+		['1.txt', 'A caption', 'txt', 'text/plain'],
+	])('that are texts: %s', async (path, text, extension, mimeType) => {
+		hostSends(Buffer.from(text), { 'content-type': 'text/plain; charset=utf-8' });
+		const file = await download({ url: `${HOST}/a/${path}` });
+		expect(file).toMatchObject({ fileName: `${STEM}.${extension}`, mimeType });
+		expect(bytesOf(file).toString()).toBe(text);
 	});
 
 	it.each([
@@ -136,6 +194,26 @@ describe('the name and the type of a file', () => {
 		expect(file).toMatchObject({ fileName: `${STEM}.webp`, mimeType: 'image/webp' });
 		expect(bytesOf(file)).toEqual(UNKNOWN);
 	});
+});
+
+it.each<[string, string]>([
+	['data:text/plain,A%20caption', 'A caption'],
+	['data:,A caption', 'A caption'],
+	['data:;base64,QUJD', 'ABC'],
+	['data:application/json;base64,e30=', '{}'],
+	['data:image/svg+xml;utf8,<svg></svg>', '<svg></svg>'],
+	['data:image/png;base64,QUJD%3D', 'ABC'],
+])('a data URI is its own file: %s', async (url, content) => {
+	expect(bytesOf(await download({ url })).toString()).toBe(content);
+});
+
+it('no message repeats a long address', async () => {
+	hostSends(PNG, { 'content-type': 'text/html' });
+	nock(HOST).persist().get(/.*/).reply(404, 'x'.repeat(100_000));
+	const url = `${HOST}/${'x'.repeat(5000)}`;
+	const { message } = await caught(async () => await download({ url, maxBytes: 1 }));
+	expect(message).toContain('… (5026 characters)');
+	expect(message.length).toBeLessThan(1200);
 });
 
 describe('the beginning of a name', () => {
@@ -414,7 +492,11 @@ describe('what may come later', () => {
 		expect(tries()).toBeGreaterThan(1);
 	});
 
-	const HTML = { headers: { 'content-type': 'text/html' } };
+	const HTML = (body = Readable.from([Buffer.from('<html>Log in</html>')])) => ({
+		headers: { 'content-type': 'text/html' },
+		body,
+	});
+	const PART = { 'content-type': 'image/png', 'content-range': 'bytes 0-7/200' };
 	const EMPTY = () => Readable.from([]);
 	const NO_FILE: Array<[string, () => object, string]> = [
 		...[400, 401, 403, 404, 410, 416].map((status): [string, () => object, string] => [
@@ -422,7 +504,13 @@ describe('what may come later', () => {
 			() => ({ status }),
 			`The result could not be downloaded (HTTP ${status}): ${URL}`,
 		]),
-		['a page', () => HTML, `The result host answered with a web page instead of media: ${URL}`],
+		['a page', () => HTML(), `The result host answered with a web page instead of media: ${URL}`],
+		...[206, 200].map((status): [string, () => object, string] => [
+			`a part with ${status}`,
+			() => ({ status, headers: PART }),
+			`The result host answered with a part of the file: ${URL}`,
+		]),
+		['a part', () => ({ status: 206 }), `The result host answered with a part of the file: ${URL}`],
 		['nothing', () => ({ body: EMPTY() }), `The result is empty: ${URL}`],
 	];
 

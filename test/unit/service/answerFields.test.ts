@@ -3,7 +3,7 @@ import {
 	comparableId,
 	findServiceMessage,
 	findTaskId,
-	retryAfterMs,
+	isOfTask,
 } from '../../../nodes/MediaGeneration/service/answerFields';
 
 describe('the task id of a body', () => {
@@ -26,6 +26,32 @@ describe('the task id of a body', () => {
 		[{ data: { id: 'customer-7' }, task: { id: 'a' } }],
 		[{ id: 'mine', data: { taskID: 'a' } }],
 		[{ id: 'mine', data: { id: 'customer-7', task: { taskId: 'a' } } }],
+		// At any depth, in a list, and in JSON as text.
+		[[{ taskId: 'a' }]],
+		[{ data: [{ taskId: 'a' }] }],
+		[{ tasks: [{ taskId: 'a' }] }],
+		[{ result: { taskId: 'a' } }],
+		[{ output: { task_id: 'a' } }],
+		[{ generation: { taskId: 'a' } }],
+		[{ data: { data: { attributes: { 'task-id': 'a' } } } }],
+		[{ data: '{"taskId":"a"}' }],
+		['[{"data":"{\\"task_id\\":\\"a\\"}"}]'],
+		[{ id: 'evt_9', result: { taskId: 'a' } }],
+		[{ id: 'req_1', job_id: 'a' }],
+		[{ job_id: 'x', result: { task_id: 'a' } }],
+		[{ success: true, result: { id: 'a' } }],
+		[{ id: 'evt_1', tasks: [{ id: 'a' }] }],
+		[{ id: 'a', state: 'SUCCESS', output: { id: 'file-1' } }],
+		// The outermost one wins, also over several in a list.
+		[{ taskId: 'a', children: [{ taskId: 'x' }, { taskId: 'y' }] }],
+		[{ tasks: [{ taskId: 'a' }, { taskId: 'a' }] }],
+		// What the user sent, and what is said of other tasks, does not count.
+		[{ input: { taskId: 'x' }, data: { attributes: { taskId: 'a' } } }],
+		[{ metadata: { taskId: 'x' }, result: { task: { task_id: 'a' } } }],
+		[{ prompt: '{"taskId":"x"}', id: 'a' }],
+		[{ params: '{"taskId":"x"}', data: { taskId: 'a' } }],
+		[{ webhook_url: 'https://n/?x', callback: { taskId: 'x' }, job_id: 'a' }],
+		[{ parent: { taskId: 'x' }, data: { job: { taskId: 'a' } } }],
 	])('is found in %j', (body) => {
 		expect(findTaskId(body)).toBe('a');
 	});
@@ -34,9 +60,19 @@ describe('the task id of a body', () => {
 		[{}],
 		[{ taskId: null }],
 		[{ taskId: { id: 'a' } }],
-		[{ data: { data: { taskId: 'a' } } }],
-		[{ result: { taskId: 'a' } }],
 		[{ data: ['a'] }],
+		[{ data: 'queued' }],
+		[{ data: 'Task 7 was created' }],
+		[{ message: 'a', user: { id: 'a' }, model: { id: 'a' } }],
+		// Several tasks: nobody knows which one is meant.
+		[{ tasks: [{ taskId: 'a' }, { taskId: 'b' }] }],
+		[{ id: 'a', tasks: [{ taskId: 'a' }, { taskId: 'b' }] }],
+		[{ data: { taskId: 'a' }, result: { taskId: 'b' } }],
+		[{ task: { id: 'a' }, job: { id: 'b' } }],
+		// What the user sent, and what is said of other tasks.
+		[{ input: { taskId: 'a' } }],
+		[{ data: { metadata: { taskId: 'a' } } }],
+		[{ error: { message: 'Too many', running: [{ taskId: 'a' }] } }],
 		[['a']],
 		['a'],
 		[null],
@@ -44,6 +80,23 @@ describe('the task id of a body', () => {
 	])('is not made up from %j', (body) => {
 		expect(findTaskId(body)).toBeUndefined();
 	});
+});
+
+it.each([['t1'], ['0d9a4b1c-77aa-4f00-9c3e-5b6f7a8b9cde'], ['task:17.a']])(
+	'the task id may be `data` itself: %s',
+	(data) => {
+		expect(findTaskId({ code: 200, msg: 'success', data })).toBe(data);
+	},
+);
+
+it.each<[boolean, object]>([
+	[true, { code: 400, data: { taskId: 't1', successFlag: 3 } }],
+	[true, { code: 400, data: { task: { state: 'PENDING' } } }],
+	[false, { code: 429, data: { list: [{ taskId: 't1' }] } }],
+	[false, { code: 429, data: { limits: { state: 'full' } } }],
+	[false, { code: 429, data: 't1' }],
+])('that an answer is of a task is %j for %j', (isOf, answer) => {
+	expect(isOfTask(answer)).toBe(isOf);
 });
 
 describe('a task id', () => {
@@ -91,58 +144,12 @@ it.each([[undefined], [null], [''], [' \n'], [7], [{}], [[]], [{ code: 'x' }], [
 );
 
 it('cuts a long message at 500 characters', () => {
-	expect(findServiceMessage({ message: 'x'.repeat(501) })).toBe('x'.repeat(500));
+	const message = 'Too long, '.repeat(10_000);
+	expect(findServiceMessage({ message })).toBe(`${message.slice(0, 500)}… (99999 characters)`);
 });
 
 it('looks no deeper than four levels, so that a body cannot send it astray', () => {
 	const nested = (depth: number): unknown => (depth === 0 ? 'deep' : { error: nested(depth - 1) });
 	expect(findServiceMessage(nested(4))).toBe('deep');
 	expect(findServiceMessage(nested(5))).toBeUndefined();
-});
-
-const NOW = Date.parse('2026-01-01T12:00:00Z');
-
-describe('the header Retry-After', () => {
-	it.each([
-		[' 7 ', 7000],
-		['0', 0],
-		['1.5', 1500],
-		['9'.repeat(40), 30 * 86_400_000],
-		['Thu, 01 Jan 2026 12:00:30 GMT', 30_000],
-		['Thu, 01 Jan 2026 11:00:00 GMT', 0],
-	])('%j means %d ms', (header, ms) => {
-		expect(retryAfterMs({ 'retry-after': header }, NOW)).toBe(ms);
-	});
-
-	const NONE = ['soon', '', '  ', '-5', 'NaN', undefined, null, ['7'], 7];
-	it.each(NONE)('%j means nothing', (header) => {
-		expect(retryAfterMs({ 'retry-after': header }, NOW)).toBeUndefined();
-	});
-});
-
-describe('how long to wait', () => {
-	const SECONDS = NOW / 1000;
-	const at = (seconds: number) => new Date((SECONDS + seconds) * 1000).toUTCString();
-	// Each row has three values: in place of a missing value Jest hands over a callback, and waits for its call.
-	it.each<[number | undefined, Record<string, string>, unknown]>([
-		[1_500, { 'retry-after-ms': '1500', 'retry-after': '2' }, {}],
-		// By the clock of the service, which is an hour behind.
-		[30_000, { date: at(-3600), 'retry-after': at(-3570) }, {}],
-		[7_000, { 'ratelimit-reset': '7' }, {}],
-		[7_000, { 'x-ratelimit-reset': '7' }, {}],
-		[7_000, { 'x-ratelimit-reset': String(SECONDS + 7) }, {}],
-		[7_000, { 'x-ratelimit-reset': String(NOW + 7_000) }, {}],
-		[7_000, { 'x-ratelimit-reset': at(7) }, {}],
-		[7_000, { 'ratelimit-reset': '7', 'ratelimit-remaining': '0' }, {}],
-		[undefined, { 'ratelimit-reset': '7', 'ratelimit-remaining': '3' }, {}],
-		[2_000, { 'ratelimit-reset': '7', 'retry-after': '2' }, {}],
-		[2_500, {}, { retry_after: 2.5 }],
-		[2_500, {}, { error: { retryAfter: '2.5' } }],
-		[2_500, {}, { detail: { retry_after_ms: 2500 } }],
-		[2_500, {}, { data: { retry_after_seconds: 2.5 } }],
-		[undefined, {}, { input: { retry_after: 7 } }],
-		[undefined, {}, { retry_after: 'soon' }],
-	])('is %j ms for %j %j', (ms, headers, body) => {
-		expect(retryAfterMs(headers, NOW, body)).toBe(ms);
-	});
 });

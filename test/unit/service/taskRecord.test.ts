@@ -1,7 +1,13 @@
-import { parseTaskRecord, reasonOf } from '../../../nodes/MediaGeneration/service/taskRecord';
+import {
+	parseTaskRecord,
+	reasonOf,
+	withoutFiles,
+} from '../../../nodes/MediaGeneration/service/taskRecord';
 
 const URLS = ['https://media.example.com/1.png', 'https://media.example.com/2.png'];
 const parse = (body: unknown) => parseTaskRecord('t', body);
+const JPEG = `/9j/4AAQ${'SkZJRgABAQAAAQABAAD/2wBD'.repeat(4000)}`;
+const LINES = `${'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q'}\r\nDwADhgGAWjR9awAAAABJRU5ErkJggg==`;
 
 describe('the state of a record', () => {
 	it.each([
@@ -29,6 +35,55 @@ describe('the state of a record', () => {
 			);
 		},
 	);
+});
+
+describe('a record without a state', () => {
+	const refused = (body: unknown) => {
+		try {
+			return parse(body);
+		} catch (error) {
+			return error;
+		}
+	};
+	const FLAGGED = 'flagged by the content policy';
+
+	it.each([
+		[{ code: 400, msg: FLAGGED, data: { taskId: 't', successFlag: 3, errorMessage: 'x' } }],
+		[{ code: 200, msg: 'success', data: { taskId: 't', errorCode: 400, errorMessage: FLAGGED } }],
+		[{ data: { task: { errorCode: 'POLICY', error: FLAGGED } } }],
+		[[{ status: 422, detail: FLAGGED }]],
+		[{ error: { code: 'policy', message: FLAGGED } }],
+	])('says why, and that there will be none: %j', (body) => {
+		const message = `The record of task t has no state: ${FLAGGED}`;
+		expect(refused(body)).toMatchObject({ message, isRefusal: true });
+	});
+
+	it.each([
+		[{ code: 200, msg: FLAGGED }],
+		[{ data: { message: FLAGGED, errorCode: 0 } }],
+		[{ message: FLAGGED, errorCode: '' }],
+	])('says why, and may get a state: %j', (body) => {
+		const message = `The record of task t has no state: ${FLAGGED}`;
+		expect(refused(body)).toMatchObject({ message, isRefusal: false });
+	});
+
+	it.each([[{ code: 500, data: null }], [{ input: { error: FLAGGED } }]])(
+		'says nothing: %j',
+		(body) => {
+			const message = 'The record of task t has no state';
+			expect(refused(body)).toMatchObject({ message, isRefusal: false });
+		},
+	);
+});
+
+it('a task loses its files, also in base64, and keeps all else', () => {
+	const resultUrls = [`data:image/png;base64,${JPEG}`, URLS[0] ?? ''];
+	const task = parse({ state: 'SUCCESS', resultUrls: [{ b64_json: JPEG }, URLS[0]], seed: 7 });
+	expect(task).toHaveProperty('resultUrls', [expect.stringContaining(JPEG), resultUrls[1]]);
+	const small = withoutFiles(task);
+	expect(JSON.stringify(small).length).toBeLessThan(1000);
+	expect(small).toMatchObject({ taskId: 't', state: 'SUCCESS', record: { seed: 7 } });
+	expect(small).toHaveProperty('resultUrls', [expect.stringMatching(/^data:.{59}… \(/), URLS[0]]);
 });
 
 describe('a record', () => {
@@ -59,7 +114,19 @@ describe('a record', () => {
 		},
 	);
 
-	it.each<[object]>([
+	it.each<[unknown]>([
+		[[{ state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 }]],
+		[{ data: [{ state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 }] }],
+		[{ result: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } }],
+		[{ output: { task: { state: 'SUCCESS', resultUrls: URLS, credits_consumed: 8 } } }],
+		[{ generation: { state: 'SUCCESS', output: { resultUrls: URLS } }, creditsConsumed: 8 }],
+		[{ data: JSON.stringify({ state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 }) }],
+		[
+			{
+				input: { state: 'FAILURE' },
+				tasks: [{ state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 }],
+			},
+		],
 		[{ state: 'SUCCESS', data: { resultUrls: URLS, creditsConsumed: 8 } }],
 		[{ resultUrls: URLS, creditsConsumed: 8, data: { state: 'SUCCESS' } }],
 		[{ data: { task: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } } }],
@@ -67,7 +134,8 @@ describe('a record', () => {
 		[{ creditsConsumed: 1, data: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } }],
 	])('may have its state, its results and its credits in different places: %j', (body) => {
 		const found = { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 };
-		expect(parse(body)).toEqual({ ...found, taskId: 't', record: body });
+		const [record] = [body].flat();
+		expect(parse(body)).toEqual({ ...found, taskId: 't', record });
 	});
 
 	it('has results only where it is a success', () => {
@@ -96,6 +164,42 @@ describe('a record', () => {
 		['a path', ['files/1.png?x=1'], ['https://api.example.com/files/1.png?x=1']],
 		['words', ['none', 'not ready', 'pending', 'N/A'], []],
 		['a link that nobody can fetch', ['s3://bucket/1.png', 'https://'], []],
+		...[
+			{ mediaUrl: URLS[0], contentType: 'image/png', fileName: 'cat.png' },
+			{ url: URLS[0], mime_type: 'image/png' },
+			{ fileUrl: URLS[0], model: 'vendor/model-2.pro', name: 'a/cat.png' },
+			{ image: URLS[0], type: 'image/png', name: '/tmp/cat.png', prompt: URLS[1] },
+			{ contentType: 'image/png', file: { name: 'cat.png', location: URLS[0] } },
+		].map((entry): [string, unknown, string[]] => [
+			`an object with more than a link, ${Object.keys(entry).join(', ')},`,
+			[entry],
+			[URLS[0] ?? ''],
+		]),
+		['a media type', ['image/png', 'application/vnd.oasis.text'], []],
+		['the name of a file', ['cat.png'], []],
+		['a model', 'provider/model-2', []],
+		['a host without a scheme', ['m.example.com/1.png'], ['https://m.example.com/1.png']],
+		['a host with slashes before it', ['//m.example.com/1'], ['https://m.example.com/1']],
+		['a path in an object', [{ path: '/files/1' }], ['https://api.example.com/files/1']],
+		['several links in an object', [{ smallUrl: URLS[0], largeUrl: URLS[1] }], URLS],
+		['base64', [JPEG], [`data:application/octet-stream;base64,${JPEG}`]],
+		['base64 in lines', LINES, [`data:application/octet-stream;base64,${LINES}`]],
+		['base64 in an object', { image: JPEG }, [`data:application/octet-stream;base64,${JPEG}`]],
+		...['b64_json', 'base64', 'image_base64', 'imageBase64', 'b64'].map(
+			(name): [string, unknown, string[]] => [
+				name,
+				[{ [name]: 'AAAA', mime_type: 'image/webp' }],
+				['data:image/webp;base64,AAAA'],
+			],
+		),
+		['b64_json without a file', [{ b64_json: null }, { b64_json: 'not there' }], []],
+		['a link beside base64', [{ url: URLS[0], b64_json: JPEG }], [URLS[0]]],
+		[
+			'base64 beside an empty link',
+			[{ url: '', b64_json: 'AAAA' }],
+			['data:application/octet-stream;base64,AAAA'],
+		],
+		['a text of 100,000 characters', [`https://m/${'x'.repeat(100_000)}`, 'x'.repeat(1e5)], []],
 	])('has its results read from %s', (_shape, resultUrls, expected) => {
 		const task = parseTaskRecord(
 			't',
@@ -144,6 +248,7 @@ describe('a record', () => {
 			'All filtered',
 		);
 		expect(reasonOf({ state: 'SUCCESS', images: 0 })).toBe('{"state":"SUCCESS","images":0}');
-		expect(reasonOf({ state: 'SUCCESS', text: 'x'.repeat(900) })).toHaveLength(300);
+		const long = reasonOf({ state: 'SUCCESS', text: 'x'.repeat(900) });
+		expect(long).toMatch(/^.{300}… \(929 characters\)$/);
 	});
 });
