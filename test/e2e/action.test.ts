@@ -46,7 +46,7 @@ describe('an execution that ends while its tasks go on', () => {
 			const { client } = scene;
 			const { id } = await client.createWorkflow({
 				name: 'Called',
-				...inARow(called(), ...scene.oneByOne()),
+				...inARow(called(), ...scene.allAtOnce()),
 			});
 			await client.publish(id, []);
 			const { workflowId } = await scene.start('Caller', call(id));

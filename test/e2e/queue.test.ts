@@ -8,7 +8,7 @@ import { LEAN } from '../n8n/settings';
 import { missingForQueueMode } from './cluster';
 import { Lane } from './lane';
 import { unless } from './needs';
-import { bySenders, inARow, lanes, node, prompts, webhook } from './nodes';
+import { bySenders, call, called, inARow, lanes, node, prompts, webhook } from './nodes';
 import { statesOf, succeeded } from './run';
 import { AT_ONCE, openScene, type Order, type Scene } from './scene';
 import { missingForOwnServers, OwnPostgres, OwnRedis } from './servers';
@@ -111,9 +111,18 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 	}, 400_000);
 
 	test('a run that a webhook processor has started is stopped, and n8n tells the worker nothing', async () => {
-		const row = inARow(webhook('Start'), ...scene.oneByOne());
+		const row = inARow(webhook('Start'), ...scene.allAtOnce());
 		const { id } = await scene.stage.callWebhook({ name: 'Stopped', ...row });
 		await scene.expectStopHeard(id);
+	});
+
+	test('a caller is stopped on a worker, which stores it without an error and with nothing left to run: the sub-workflow creates nothing more', async () => {
+		const { client } = scene;
+		const row = inARow(called(), ...scene.allAtOnce());
+		const { id } = await client.createWorkflow({ name: 'Called', ...row });
+		await client.publish(id, []);
+		const { workflowId } = await scene.start('Caller', call(id));
+		await scene.expectStopHeard(workflowId);
 	});
 
 	describe('callbacks', () => {

@@ -3,7 +3,7 @@ import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
 import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../n8n/languageModel';
 import { until } from '../n8n/client';
-import { node, to } from './nodes';
+import { called, inARow, node, to } from './nodes';
 import { openScene } from './scene';
 
 const PROMPT = 'A picture of a red fox';
@@ -31,6 +31,16 @@ const pictureTool = (parameters: IDataObject = {}, simulate: IDataObject = {}): 
 	name: 'Picture',
 	type: 'n8n-nodes-media-generation.mediaGenerationTool',
 });
+
+/** A workflow as a tool. */
+const workflowTool = (workflowId: string): INode => {
+	const parameters = {
+		description: 'Makes a picture',
+		workflowId: { __rl: true, mode: 'id', value: workflowId },
+		workflowInputs: { mappingMode: 'defineBelow', value: {}, schema: [] },
+	};
+	return node('@n8n/n8n-nodes-langchain.toolWorkflow', 'Picture', parameters, 2.2);
+};
 
 /** A workflow whose agent, of this version, has the tool. */
 async function agentWorkflow(version: number, tool: INode): Promise<string> {
@@ -133,11 +143,11 @@ describe('an MCP server', () => {
 		});
 	}
 
-	/** Calls the tool as any client does, which waits for a minute. @returns its answer, which is no error */
-	async function call(): Promise<string> {
+	/** Calls the tool as any client does, which waits for a minute. @returns its answer, which is no error as a rule */
+	async function call(mayFail = false): Promise<string> {
 		const call = { name: 'Picture', arguments: { prompt: PROMPT } };
 		const { content, isError = false } = await client.callTool(call);
-		expect(isError).toBe(false);
+		expect(isError).toBe(mayFail && isError);
 		return content.map(({ text = '' }) => text).join('\n');
 	}
 
@@ -176,5 +186,21 @@ describe('an MCP server', () => {
 		const [taskId] = scene.taskIds;
 		const next = expect.stringContaining('Do not order it again') as string;
 		expect(JSON.parse(text)).toMatchObject([{ taskId, state: 'PENDING', next }]);
+	}, 180_000);
+
+	it('answers so, too, if the tool is a workflow with the node in it, which finds the server by the context that n8n hands on', async () => {
+		const { client } = scene;
+		const simulate = { latencyMs: 90_000 };
+		const order = scene.image({ prompt: PROMPT, options: { additionalInput: { simulate } } });
+		const row = inARow(called(), order);
+		const { id } = await client.createWorkflow({ name: 'Tool of the server', ...row });
+		await client.publish(id, []);
+		await connect(workflowTool(id));
+		const begunAt = Date.now();
+		const text = await call(true);
+		expect(Date.now() - begunAt).toBeLessThan(60_000);
+		expect(text).toContain(`task ${scene.taskIds[0]}`);
+		expect(text).toContain('do not order it again');
+		expect(scene.tasks).toHaveLength(1);
 	}, 180_000);
 });

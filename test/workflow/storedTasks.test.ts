@@ -134,3 +134,14 @@ it('an n8n that cannot read an execution is no reason to send anything', async (
 	expect(error?.message).toMatch(/^n8n has no data of execution 5/);
 	expect(on.service.requests).toEqual([]);
 });
+
+it.each(['={{ $json.id }}', '={{ "execution 123" }}', '=execution 123'])(
+	'an execution is a task like any other that is not known, if an expression names it (%s): who counts reads nothing of others',
+	async (taskId) => {
+		const items = [{ json: { id: 'execution 123' } }];
+		const { error, asked } = await fetch(await asleep(), taskId, { operation: 'get', items });
+		expect(error?.message).toContain('execution 123');
+		expect(error?.message).toContain('no task');
+		expect(asked).toEqual([]);
+	},
+);

@@ -1,4 +1,4 @@
-import { type IDataObject, NodeHelpers } from 'n8n-workflow';
+import { type IDataObject, type INode, NodeHelpers, type RelatedExecution } from 'n8n-workflow';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationCredits } from '../../nodes/MediaGeneration/MediaGenerationCredits.node';
@@ -7,11 +7,13 @@ import {
 	agentsContext,
 	buildWorkflow,
 	executeContext,
+	startWorkflow,
 	type TestNode,
 	type TestWorkflow,
 	toolContext,
 } from './engine';
-import { hasErrorOutput, jsonOf, stage, text } from './support';
+import { beginning } from './stored';
+import { field, hasErrorOutput, imageNode, item, jsonOf, prompts, stage, text } from './support';
 import { passTime, time } from './time';
 
 const on = stage();
@@ -128,6 +130,75 @@ it('orders the same twice when an agent asks at once, for two items of a batch',
 	const taskIds = answers.map((outputs) => outputs?.[0]?.[0]?.json.taskId);
 	expect(new Set(taskIds)).toEqual(new Set(on.taskIds));
 	expect(on.taskIds).toHaveLength(2);
+});
+
+/** A run in a workflow that is called, as n8n's engine stores and begins it. */
+async function calledBy(
+	parentExecution: Partial<RelatedExecution>,
+	node: TestNode,
+	{ items, mode = 'integrated' }: Pick<TestWorkflow, 'items' | 'mode'> = {},
+) {
+	const test = { ...on.workflow(node, items), mode };
+	const caller = { executionId: '7', workflowId: 'caller', shouldResume: true, ...parentExecution };
+	const stored = (tested: INode) =>
+		beginning(
+			{ node: tested, data: { main: [items ?? [{ json: {} }]] }, source: null },
+			{ parentExecution: caller },
+		);
+	return await passTime(startWorkflow(test, stored).result);
+}
+
+describe('a workflow that is a tool', () => {
+	const MINUTES = { latencyMs: 90_000 };
+	/** The caller has no execution: an MCP server in one process. */
+	const ofServer = { executionId: '__UNKNOWN__' };
+	const contextOf = (type: string, agoMs = 0) => ({
+		executionContext: {
+			version: 1 as const,
+			source: 'webhook' as const,
+			establishedAt: Date.now() - agoMs,
+			triggerNode: { name: 'Trigger', type },
+		},
+	});
+	const order = (options: IDataObject = {}): TestNode =>
+		imageNode({ ...options }, { parameters: { prompt: 'A cat' } });
+	const slow = (options: IDataObject = {}) =>
+		order({ additionalInput: JSON.stringify({ simulate: MINUTES }), ...options });
+
+	it.each<[string, () => Partial<RelatedExecution>]>([
+		['in one process', () => ofServer],
+		['on a worker', () => contextOf(MCP)],
+	])(
+		'of an MCP server answers within the minute that clients wait, with the id and not to order again (%s)',
+		async (_where, caller) => {
+			const { error } = await calledBy(caller(), slow());
+			expect(on.elapsed).toBeLessThan(60_000);
+			expect(error?.message).toContain(`(task ${on.taskIds[0]})`);
+			expect(error?.message).toContain('do not order it again');
+		},
+	);
+
+	it('of an MCP server waits for the rest of that minute only, if the caller has waited before', async () => {
+		const { error } = await calledBy(contextOf(MCP, 40_000), slow());
+		expect(on.elapsed).toBeLessThan(20_000);
+		expect(error?.message).toContain('do not order it again');
+	});
+
+	it('of an MCP server names all tasks of a batch that are not finished', async () => {
+		const items = prompts(item('a', MINUTES), item('b', MINUTES));
+		const { error } = await calledBy(ofServer, imageNode(), { items });
+		for (const taskId of on.taskIds) expect(error?.message).toContain(taskId);
+		expect(on.taskIds).toHaveLength(2);
+	});
+
+	it.each<[string, () => Partial<RelatedExecution>, TestWorkflow['mode']?]>([
+		['of a chat', () => contextOf('@n8n/n8n-nodes-langchain.chatTrigger')],
+		['whose MCP server does not wait', () => ({ ...ofServer, shouldResume: false })],
+		['that is retried by itself', () => ofServer, 'retry'],
+	])('%s waits to the end', async (_what, caller, mode = 'integrated') => {
+		const { output } = await calledBy(caller(), slow(), { mode });
+		expect(field(output, 'state')).toEqual(['SUCCESS']);
+	});
 });
 
 describe('the patience of whoever calls a tool', () => {

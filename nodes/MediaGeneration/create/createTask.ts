@@ -1,7 +1,7 @@
 import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
 
 import { executionIdOf, stopSignal } from '../n8n/internals';
-import { lookForStop } from '../n8n/storedExecution';
+import { lookForStop } from '../n8n/stops';
 import type { TurnRow } from '../n8n/turnRow';
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
@@ -45,11 +45,13 @@ const LATE_HINT = {
 export class TaskCreator {
 	private readonly refusals = new RefusalsInARow();
 
-	private readonly signal: AbortSignal | undefined;
 	private readonly graceIsOver: Promise<undefined>;
 	private readonly isStopStored: () => Promise<boolean>;
 
-	/** @param onFailure called when an item fails, before the next order is admitted */
+	/**
+	 * @param onFailure called when an item fails, before the next order is admitted
+	 * @param signal aborted when the execution was stopped
+	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly client: ServiceClient,
@@ -58,8 +60,8 @@ export class TaskCreator {
 		private readonly row: Pick<TurnRow, 'note'>,
 		private readonly turn: TurnOfQueue,
 		private readonly onFailure: () => void,
+		private readonly signal = stopSignal(context),
 	) {
-		this.signal = stopSignal(context);
 		this.graceIsOver = graceAfterStop(this.signal);
 		this.isStopStored = lookForStop(context);
 		queue.hasCreated = journal.taskIds().length > 0;

@@ -45,7 +45,10 @@ interface N8nInternals extends Partial<Lacking> {
 				name: 'workflowExecuteAfter',
 				handler: (run: { status: ExecutionStatus }) => Promise<void>,
 			) => void;
+			handlers?: { sendChunk?: unknown[] };
 		};
+		/** Whether the caller gets the answer piece by piece. */
+		streamingEnabled?: unknown;
 		/** Says what the process is doing with the execution. */
 		setExecutionStatus?: (status: ExecutionStatus) => void;
 	};
@@ -69,6 +72,15 @@ export const executionIdOf = (context: object): string | undefined =>
 export function retriedBy(context: object): string | undefined {
 	const { retryOf } = internalsOf(context).additionalData?.hooks ?? {};
 	return typeof retryOf === 'string' ? retryOf : undefined;
+}
+
+/**
+ * Whether a worker runs the execution, in queue mode. A worker hands on each piece of an answer, also where nobody asks for
+ * pieces (n8n 2.41), shown by test/e2e/queue.test.ts. Of a sub-workflow n8n does not tell.
+ */
+export function isOnWorker(context: object): boolean {
+	const { hooks, streamingEnabled } = internalsOf(context).additionalData ?? {};
+	return (hooks?.handlers?.sendChunk?.length ?? 0) > 0 && streamingEnabled !== true;
 }
 
 /** How the execution was started; undefined if n8n does not tell. */
@@ -137,9 +149,46 @@ export const isTool = (context: IExecuteFunctions): boolean =>
 	// From version 3 on, Agents run a tool as a node: only its type tells.
 	isSupplied(context) || String(context.getNode().type).endsWith('Tool');
 
-/** Whether the caller of the node hangs up after a while. A caller that orders again then pays twice. */
+/** The type of the trigger at the root of an execution and its callers; undefined if n8n has stored no such execution. */
+export const triggerOf = (data: IRunExecutionData | undefined): string | undefined =>
+	data?.executionData?.runtimeData?.triggerNode?.type;
+
+export const isMcpTrigger = (type: string | undefined): boolean =>
+	type?.endsWith('.mcpTrigger') === true;
+
+/** Whether another execution waits for the end of this one. */
+export function isCalled(context: IExecuteFunctions): boolean {
+	const { parentExecution } = internalsOf(context).runExecutionData ?? {};
+	// A retry names the caller of the execution that it repeats, and nobody waits for the retry.
+	return !!parentExecution && parentExecution.shouldResume !== false && modeOf(context) !== 'retry';
+}
+
+/**
+ * Whether who waits for the answer hangs up after a minute, as the clients of an MCP server do, also through a workflow
+ * that is the tool. A caller that orders again then pays twice. The agent of a chat waits for as long as it takes.
+ *
+ * It relies on n8n's execution context, which a sub-workflow takes over from its caller (n8n 2.41), shown by
+ * test/e2e/tool.test.ts. In one process an MCP server calls its tools before it has an execution: then the context names
+ * no trigger.
+ */
 export function hangsUp(context: IExecuteFunctions): boolean {
-	// n8n does not document who called a tool. If it cannot be told, nobody hangs up.
 	const { parentNode } = context as { parentNode?: INode };
-	return /\.mcpTrigger$/.test(parentNode?.type ?? '');
+	if (isMcpTrigger(parentNode?.type)) return true;
+	const { runExecutionData, workflow } = internalsOf(context);
+	const root = triggerOf(runExecutionData);
+	if (isCalled(context)) {
+		const hasContext = runExecutionData?.executionData?.runtimeData !== undefined;
+		return root === undefined ? hasContext : isMcpTrigger(root);
+	}
+	if (!isSupplied(context)) return false;
+	// An agent may be the tool that calls.
+	const servers = Object.values(workflow?.nodes ?? {}).some(({ type }) => isMcpTrigger(type));
+	return isMcpTrigger(root) || (root === undefined && servers);
+}
+
+/** When the caller began to wait, as far as n8n tells; milliseconds since 1970. */
+export function calledSince(context: IExecuteFunctions): number {
+	const { parentExecution, executionData } = internalsOf(context).runExecutionData ?? {};
+	const contexts = [parentExecution?.executionContext, executionData?.runtimeData];
+	return Math.min(...contexts.map((each) => each?.establishedAt ?? Infinity));
 }

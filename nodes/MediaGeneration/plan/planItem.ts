@@ -67,7 +67,7 @@ export async function planItem(
 			const creates = await planCreates(parameters, base, addresses);
 			return creates.map((plan, part) => ({ ...plan, part, isDry }));
 		}
-		const entries = await withStored(context, entriesOf(parameters.value('taskId')));
+		const entries = await entriesIn(parameters);
 		if (entries.length === 0) throw refused('Task ID', 'empty', WAY_OUT);
 		const isRedelivery = operation === 'redeliver';
 		const plan: Omit<ReadPlan, 'taskId'> = {
@@ -181,8 +181,12 @@ async function readAddress(
 const WAY_OUT =
 	"Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, a text with commas or line breaks between them, or the copied JSON of items. For all tasks of an execution of this workflow: 'execution' and its number, e.g. execution 123.";
 
-/** @returns the entries, with the tasks of an execution in place of the execution */
-async function withStored(context: IExecuteFunctions, entries: unknown[]): Promise<unknown[]> {
+/** @returns the entries of *Task ID*, with the tasks of an execution in place of the execution */
+async function entriesIn(parameters: ItemParameters): Promise<unknown[]> {
+	const { context } = parameters;
+	const entries = entriesOf(parameters.value('taskId'));
+	// What an expression gives may come from outside, and who counts executions would read the tasks of others.
+	if (parameters.expression('taskId') !== '') return entries;
 	const all = entries.map(async (entry) => {
 		const execution = executionIn(entry);
 		return execution === undefined ? [entry] : await storedTasks(context, execution);

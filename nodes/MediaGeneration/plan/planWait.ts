@@ -1,6 +1,15 @@
 import type { IExecuteFunctions, NodeTypeAndVersion } from 'n8n-workflow';
 
-import { hangsUp, inExpression, internalsOf, isEngineV2, isTool, modeOf } from '../n8n/internals';
+import {
+	executionIdOf,
+	hangsUp,
+	inExpression,
+	internalsOf,
+	isCalled,
+	isEngineV2,
+	isTool,
+	modeOf,
+} from '../n8n/internals';
 import { BEFORE_LIMIT_MS } from '../n8n/wakes';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -12,10 +21,11 @@ const MINUTE_MS = 60_000;
 
 /** The default of *Timeout* for a run that may sleep: it holds no memory. */
 export const DAY_SECONDS = 86_400;
+/** The same for a run that can only be held: so long a person waits, and the agent of a chat. */
 const HELD_SECONDS = 600;
 
 /** n8n's and most other MCP clients wait a minute for a tool. The rest is for the answer. */
-const MCP_PATIENCE_SECONDS = 50;
+const MCP_SECONDS = 50;
 
 /** So long before the limit the wait ends, so that the items leave. */
 const LAST_MS = 5_000;
@@ -61,7 +71,7 @@ export function planWait(
 	if (loss !== undefined) {
 		// The wait may take as long as the caller does.
 		const isChosen = first.option('suspendAfter') !== undefined;
-		if (!isChosen) return held;
+		if (!isChosen) return hangsUp(context) ? { ...held, seconds: MCP_SECONDS } : held;
 		const warnings = [`This run may sleep, because 'Sleep After' is set, and ${why}. ${loss}`];
 		return { ...held, suspendAfterMs: minutes * MINUTE_MS, warnings };
 	}
@@ -82,7 +92,7 @@ export const isNearLimit = (limitAt: number): boolean =>
 
 /** The default of *Timeout* for a run that can only be held, seconds. */
 export const heldSeconds = (context: IExecuteFunctions): number =>
-	hangsUp(context) ? MCP_PATIENCE_SECONDS : HELD_SECONDS;
+	hangsUp(context) ? MCP_SECONDS : HELD_SECONDS;
 
 /** Why a run is held to its end. */
 interface Obstacle {
@@ -105,9 +115,10 @@ function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 	if (modeOf(context) === 'evaluation') {
 		return { why: 'n8n would end the evaluation when the run goes to sleep', isRefused: false };
 	}
-	const { parentExecution } = internalsOf(context).runExecutionData ?? {};
-	// A retry names the caller of the execution that it repeats, and nobody waits for the retry.
-	if (parentExecution && parentExecution.shouldResume !== false && modeOf(context) !== 'retry') {
+	if (executionIdOf(context) === undefined) {
+		return { why: 'n8n has given it no execution that could be woken', isRefused: false };
+	}
+	if (isCalled(context)) {
 		const why = 'another workflow waits for the end of this workflow';
 		return { why, isRefused: false, loss: LOSS };
 	}

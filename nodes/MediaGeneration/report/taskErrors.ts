@@ -102,6 +102,7 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): Item
  * @param why.last the last record that was read
  * @param why.trouble why the last read failed
  * @param why.isAtLimit whether n8n's time limit has ended the wait
+ * @param why.isToCaller whether a caller hears of it that would order again
  * @param known the known fields of the item
  */
 export function timedOut(
@@ -111,7 +112,13 @@ export function timedOut(
 		last,
 		trouble,
 		isAtLimit = false,
-	}: { last?: TaskRecord | undefined; trouble?: string | undefined; isAtLimit?: boolean },
+		isToCaller = false,
+	}: {
+		last?: TaskRecord | undefined;
+		trouble?: string | undefined;
+		isAtLimit?: boolean;
+		isToCaller?: boolean;
+	},
 	known: IDataObject,
 ): ItemError {
 	// The service's own word, if the record has it at the top.
@@ -119,7 +126,8 @@ export function timedOut(
 	const state = typeof said === 'string' ? quoted(said, 100) : (last?.state ?? 'not read');
 	// This belongs to the message: an item that leaves does not show the description.
 	const failed = trouble === undefined ? '' : `; the last read failed: ${trouble}`;
-	const what = `The task is not finished after ${waitedMs / 1000} s; last state: ${state}${failed}`;
+	const advice = isToCaller ? '. It goes on: do not order it again, ask for its result later' : '';
+	const what = `The task is not finished after ${waitedMs / 1000} s; last state: ${state}${failed}${advice}`;
 	const creditsConsumed = last?.creditsConsumed ?? known.creditsConsumed ?? null;
 	const fields = { ...known, creditsConsumed };
 	const next = isAtLimit

@@ -16,7 +16,13 @@ import { timeLimitOf } from '../n8n/wakes';
 import { echo } from '../plan/inputFile';
 import { planRun, type RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
-import { describeStop, type FailureRule, type Ordered, stoppingItem } from '../report/ifSomeFail';
+import {
+	describePaidTasks,
+	describeStop,
+	type FailureRule,
+	type Ordered,
+	stoppingItem,
+} from '../report/ifSomeFail';
 import { includedInputs, outputItems, toolAnswer } from '../report/outputItems';
 import { missingResults, NOT_KNOWN } from '../report/taskErrors';
 import { dryJson, type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
@@ -223,7 +229,7 @@ async function bringTasks(run: RunContext): Promise<void> {
 	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
 	await expectedCallbacks.leave();
 	if (broken) throw broken.reason;
-	if (signal?.aborted) throw new Stopped();
+	if (signal.aborted) throw new Stopped();
 }
 
 /**
@@ -236,7 +242,7 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	const { entries } = journal;
 	const results = entries.map((entry) => resultOf(journal, entry));
 	const inputOf = entries.map(({ itemIndex }) => itemIndex);
-	throwStopping(context, results, rule, inputOf, orderedBy(journal));
+	throwStopping(context, results, rule, inputOf, orderedBy(journal), run.calledAt < Infinity);
 	const output = itemsOf(context, results, inputOf);
 	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
 	const isByHand = modeOf(context) === 'manual';
@@ -252,17 +258,23 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	return output;
 }
 
-/** @throws the error that stops the node, if one of the results does; it names the item if there are several */
+/**
+ * @param isToCaller whether a caller hears the message alone, and would order again what the message does not name
+ * @throws the error that stops the node, if one of the results does; it names the item if there are several
+ */
 function throwStopping(
 	context: IExecuteFunctions,
 	results: readonly ItemResult[],
 	rule: FailureRule,
 	inputOf: readonly number[],
 	ordered: Ordered,
+	isToCaller = false,
 ): void {
 	const stopping = stoppingItem(results, rule);
 	if (stopping === undefined) return;
-	const error = ItemError.from(results[stopping]);
+	const first = ItemError.from(results[stopping]);
+	const all = isToCaller && ordered.tasks.length > 1 ? describePaidTasks(ordered) : undefined;
+	const error = all === undefined ? first : new ItemError(`${first.message}. ${all}`, first);
 	const named = context.getInputData().length > 1 ? inputOf[stopping] : undefined;
 	throw error.toNodeError(context.getNode(), named, describeStop(error, ordered));
 }

@@ -53,9 +53,12 @@ export async function bringTask(run: RunContext, entry: TaskEntry): Promise<void
 	const brought = await settled(async () => {
 		while (await takeStep(run, plan, entry)) if (entry.end !== undefined) return;
 	});
-	if (run.signal?.aborted) throw new Stopped();
+	if (run.signal.aborted) throw new Stopped();
 	if (!('error' in brought)) return;
-	if (brought.error instanceof Stopped) throw brought.error;
+	if (brought.error instanceof Stopped) {
+		run.stop();
+		throw brought.error;
+	}
 	fail(entry, ItemError.from(ItemError.from(brought.error), ownFields(entry)));
 	run.noteEnd(entry);
 	run.stopOrdering();

@@ -254,7 +254,7 @@ function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 	const { until = view.endsAt, createdAt = until - plan.timeoutMs } = entry;
 	const waitedS = Math.max(0, Math.round((view.endsAt - createdAt) / 1000));
 	const waitedMs = isAtLimit ? 1000 * waitedS : plan.timeoutMs;
-	const why = { last, trouble: trouble?.message, isAtLimit };
+	const why = { last, trouble: trouble?.message, isAtLimit, isToCaller: view.hangsUp };
 	return timedOut(taskId, waitedMs, why, knownJson(entry));
 }
 

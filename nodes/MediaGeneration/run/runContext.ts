@@ -6,7 +6,7 @@ import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import type { Journal } from '../create/journal';
 import { holdsPlace, isToOrder, type TaskEntry } from '../create/taskEntry';
-import { hangsUp, isTool, stopSignal } from '../n8n/internals';
+import { calledSince, hangsUp, isTool, stopSignal } from '../n8n/internals';
 import type { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
 import { isAwaited, isDelivered } from '../plan/planTypes';
@@ -18,7 +18,7 @@ import { MIN_READ_INTERVAL_MS, RequestGap, ServiceClient } from '../service/clie
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import type { TaskRecord } from '../service/taskRecord';
-import { ExpiringCache } from '../shared/clock';
+import { anyOf, clock, ExpiringCache } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import type { RunView } from './nextStep';
@@ -29,7 +29,8 @@ const READ_GAP_MS = 8;
 
 /** What the items of a turn share. */
 export class RunContext {
-	readonly signal: AbortSignal | undefined;
+	/** Aborted when the execution was stopped, or its caller. */
+	readonly signal: AbortSignal;
 	readonly settings: RunSettings;
 	/** What is learnt of the account, in earlier turns as well. */
 	readonly limits: AccountLimits;
@@ -49,6 +50,8 @@ export class RunContext {
 
 	/** Whether this turn may order at all: with *Sleep After* 0 the first turn may not. */
 	readonly canOrder: boolean;
+
+	private readonly end = new AbortController();
 
 	/** The tasks that are waited for. */
 	private readonly waiting = new Set<TaskEntry>();
@@ -73,10 +76,12 @@ export class RunContext {
 		const { limitAt, maxInFlight, ifSomeFail } = settings;
 		const suspendAfterMs = isNearLimit(limitAt) ? Infinity : settings.suspendAfterMs;
 		this.settings = settings;
-		this.signal = stopSignal(context);
+		this.signal = anyOf(stopSignal(context), this.end.signal);
 		const runStartedAt = isLater ? journal.startedAt : startedAt;
 		this.turn = new Turn({ startedAt, runStartedAt, suspendAfterMs, signal: this.signal });
-		this.calledAt = hangsUp(context) ? startedAt : Infinity;
+		const isLeft = suspendAfterMs === Infinity && hangsUp(context);
+		const calledAt = clock.now() + calledSince(context) - Date.now();
+		this.calledAt = isLeft ? Math.min(startedAt, calledAt) : Infinity;
 		const toOrder = entries.filter(isToOrder);
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
 		const most = toOrder.every(({ plan }) => plan && isAwaited(plan)) ? maxInFlight : Infinity;
@@ -92,9 +97,10 @@ export class RunContext {
 			Math.random,
 			most,
 		);
-		this.creator = new TaskCreator(context, connection.client, this.queue, journal, row, turn, () =>
-			this.stopOrdering(),
-		);
+		const onFailure = () => this.stopOrdering();
+		const { client } = connection;
+		const { queue } = this;
+		this.creator = new TaskCreator(context, client, queue, journal, row, turn, onFailure, signal);
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);
 		this.expectedCallbacks = new ExpectedCallbacks(context, connection.baseUrl);
@@ -117,6 +123,11 @@ export class RunContext {
 			if (isRead && (taskId !== undefined || plan.kind === 'read')) this.waiting.add(entry);
 		}
 		turn.begin(this.canOrder && !this.isStopping ? toOrder : []);
+	}
+
+	/** To be called when a stop is found that n8n tells nobody of: all that waits ends. */
+	stop(): void {
+		this.end.abort();
 	}
 
 	/** Called when an item fails: a node that will stop orders nothing more. */

@@ -3,6 +3,7 @@ import { createRunExecutionData, ManualExecutionCancelledError, UserError } from
 import { AccountLimits } from '../../../nodes/MediaGeneration/create/accountLimits';
 import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
+import { internalsOf } from '../../../nodes/MediaGeneration/n8n/internals';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import { placeOf, type TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
@@ -113,11 +114,13 @@ it('writes down that a request was sent before it leaves, each time', async () =
 	expect(sent.map(({ known }) => known)).toEqual(['sent', 'sent', 'sent']);
 });
 
-/** A creator of a run that n8n does not tell of a stop, half a minute later: then it asks n8n's store. */
+/** A creator of a run that n8n does not tell of a stop: it asks n8n's store. */
 function deaf(stored: () => ReturnType<typeof createRunExecutionData> | undefined) {
 	const setup = creating(accepted);
 	const { context, clock } = setup;
+	// As on a worker.
 	context.getMode = () => 'webhook';
+	internalsOf(context).additionalData!.hooks!.handlers!.sendChunk = [() => undefined];
 	context.getExecutionDataById = async () => stored();
 	const by = setup.creatorOf();
 	clock.pass(30 * SECOND);

@@ -111,6 +111,12 @@ describe('a run is held to its end, for ten minutes or as the user says', () => 
 		['where a chat streams its answer', chat({ responseMode: 'streaming' }), waits, false],
 		['where a node is to answer', webhook('responseNode', { answered: false }), waits, false],
 		['for an evaluation', mode('evaluation'), 'evaluation', false],
+		[
+			'where n8n runs the node without an execution',
+			{ getExecutionId: () => undefined as never },
+			'no execution that could be woken',
+			false,
+		],
 	])('%s', async (_what, context, why, isRefused) => {
 		const held = { suspendAfterMs: Infinity, seconds: 600 };
 		expect(decide(context)).toMatchObject({ ...held, warnings: [] });

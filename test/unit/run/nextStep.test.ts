@@ -338,7 +338,7 @@ const LIMITS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
 		'a caller that hangs up hears of its task in time',
 		createdEntry({ ...waiting, until: now, trouble: downtime }),
 		{ hangsUp: true },
-		`${LATE}; the last read failed: The service is down (task task-1)`,
+		`${LATE}; the last read failed: The service is down. It goes on: do not order it again, ask for its result later (task task-1)`,
 	],
 	[
 		"a wait ends for n8n's time limit, and says after how long",
