@@ -9,6 +9,8 @@ import {
 	UserError,
 } from 'n8n-workflow';
 import { isBelow, parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
+import { readInputExample } from '../nodes/MediaGeneration/service/inputExample';
+import { readModels } from '../nodes/MediaGeneration/service/money';
 import { anyOf } from '../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../nodes/MediaGeneration/shared/itemError';
 import { settled } from '../nodes/MediaGeneration/shared/promises';
@@ -50,6 +52,7 @@ async function authenticate(
 		const { message, description } = ItemError.from(read.error);
 		throw new UserError(`${message}. ${description}`);
 	}
+	if (request.headers?.[CHECK] !== undefined) checkExamples(credentials.models);
 	const { baseUrl, apiKey } = read.value;
 	const { baseURL, uri, url: given, abortSignal, giveUp, ...options } = request;
 	const whole = wholeAddress(String(given || (uri ?? '')).trim(), baseURL?.trim() || baseUrl);
@@ -65,7 +68,9 @@ async function authenticate(
 	const stop = isCreate ? undefined : (abortSignal as AbortSignal | undefined);
 	const signal = giveUp ? anyOf(giveUp, stop) : stop;
 	const isAuthorization = (name: string) => name.toLowerCase() === 'authorization';
-	const headers = Object.entries(request.headers ?? {}).filter(([name]) => !isAuthorization(name));
+	const headers = Object.entries(request.headers ?? {}).filter(
+		([name]) => !isAuthorization(name) && name !== CHECK,
+	);
 	return {
 		...options,
 		url: url.href,
@@ -75,6 +80,21 @@ async function authenticate(
 		...{ followRedirect: false, followAllRedirects: false },
 		headers: { ...Object.fromEntries(headers), Authorization: `Bearer ${apiKey}` },
 	};
+}
+
+/** A header of the credential's test, which is not sent: the test alone checks what was pasted. */
+const CHECK = 'x-check-input-examples';
+
+/** @throws UserError if the input example of a model cannot be read */
+function checkExamples(models: unknown): void {
+	for (const { id, inputExample } of readModels(models)) {
+		try {
+			readInputExample(inputExample);
+		} catch (error) {
+			const { message, description = '' } = ItemError.from(error);
+			throw new UserError(`The input example of '${id}' ${message}. ${description}`);
+		}
+	}
 }
 
 const NOT_THE_SERVICE =
@@ -203,6 +223,16 @@ export class MediaGenerationApi implements ICredentialType {
 								},
 							],
 						},
+						{
+							displayName: 'Input Example',
+							name: 'inputExample',
+							type: 'string',
+							typeOptions: { rows: 4 },
+							default: '',
+							placeholder: 'e.g. { "prompt": "", "aspect_ratio": "16:9" }',
+							description:
+								"The model's input as its documentation shows it: an example in JSON, or its JSON Schema. The nodes then show the fields by name.",
+						},
 					],
 				},
 			],
@@ -216,6 +246,7 @@ export class MediaGenerationApi implements ICredentialType {
 		request: {
 			baseURL: '={{$credentials.baseUrl}}',
 			url: '/api/credits',
+			headers: { [CHECK]: 'true' },
 		},
 		rules: testRules,
 	};

@@ -9,7 +9,8 @@ import {
 import { completionFields, downloadFields, includeInput } from './panel/completion';
 import { panelHints } from './panel/hints';
 import { optionFields } from './panel/options';
-import { imageFields, searchModels, taskFields, toolFields, videoFields } from './panel/resources';
+import { loadModelFields, searchModels } from './panel/models';
+import { imageFields, taskFields, toolFields, videoFields } from './panel/resources';
 import { runTasks } from './run/actionRun';
 
 /** Creates tasks at the media generation service and brings their results. */
@@ -59,8 +60,8 @@ export class MediaGeneration implements INodeType {
 		],
 	};
 
-	/** The list of the field *Model*. */
-	methods = { listSearch: { searchModels } };
+	/** The list of *Model*, and the fields of the chosen model. */
+	methods = { listSearch: { searchModels }, resourceMapping: { loadModelFields } };
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 		return await runTasks(this);

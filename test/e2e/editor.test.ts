@@ -1,7 +1,7 @@
 import type { IConnections } from 'n8n-workflow';
 
 import { type SimulatedService, startService } from '../service/service';
-import { type Editor, inEditor, openEditorOf } from './editor';
+import { countClicks, type Editor, inEditor, openEditorOf } from './editor';
 import { inARow, manualTrigger, node, to } from './nodes';
 import { until } from '../n8n/client';
 import { openScene } from './scene';
@@ -200,6 +200,83 @@ describe('in the editor', () => {
 			expect(await icon.getAttribute('src')).toContain('mediaGeneration.dark.svg');
 			await editor.page.emulateMedia({ colorScheme: 'light' });
 		});
+	});
+
+	describe('with a credential that knows the input of its models', () => {
+		const painter = {
+			type: 'object',
+			required: ['prompt', 'aspect_ratio'],
+			properties: {
+				prompt: { type: 'string' },
+				aspect_ratio: {
+					type: 'string',
+					description: 'Shape of the picture',
+					enum: ['1:1', '16:9', '9:16'],
+					default: '1:1',
+				},
+				style: { type: 'string', enum: ['oil', 'ink'] },
+				seed: { type: 'integer', description: 'The same seed makes the same picture' },
+			},
+		};
+		const sketcher = '{ "prompt": "A cat", "aspect_ratio": "1:1", "lines": 3 }';
+		const model = (id: string, inputExample: string) => ({
+			...{ id, priceUsd: 0.05, unit: 'task', inputExample },
+		});
+
+		beforeAll(async () => {
+			const { url: baseUrl, apiKey } = scene.service;
+			await scene.deleteCredentials();
+			await scene.client.createCredential('Media Generation', 'mediaGenerationApi', {
+				...{ baseUrl, apiKey },
+				models: {
+					model: [
+						model('acme/painter', JSON.stringify(painter)),
+						model('acme/sketcher', sketcher),
+						model('acme/broken', "{ prompt: 'A cat' }"),
+						model('acme/silent', ''),
+					],
+				},
+			});
+		});
+
+		test('a beginner makes three pictures in 16:9 in twelve clicks', async () => {
+			const clicks = await countClicks(editor);
+			await editor.add('Media Generation', 'Generate image');
+			await editor.chooseModel('acme/painter');
+			await editor.modelField('aspect_ratio').waitFor();
+			await editor.keep('model fields');
+			await editor.parameter('prompt').click();
+			await editor.page.keyboard.type('A lighthouse\nA harbour\nA boat');
+			await editor.parameter('promptPerLine').click();
+			await editor.chooseValue('aspect_ratio', '16:9');
+			await editor.keep('model fields filled in');
+			await editor.execute();
+			await editor.outputHas('3 tasks, about 0.15 USD');
+			await editor.keep('three pictures');
+			console.log(`${clicks()} clicks`);
+			expect(clicks()).toBeGreaterThan(8);
+			expect(clicks()).toBeLessThanOrEqual(12);
+			expect(scene.tasks.map(({ record }) => record.input)).toEqual(
+				['A lighthouse', 'A harbour', 'A boat'].map((prompt) => ({ aspect_ratio: '16:9', prompt })),
+			);
+		}, 240_000);
+
+		test('another model asks anew, and an example that cannot be read is told in words', async () => {
+			await editor.add('Media Generation', 'Generate image');
+			await editor.chooseModel('acme/painter');
+			await editor.chooseValue('aspect_ratio', '16:9');
+			await editor.chooseModel('acme/sketcher');
+			await editor.modelField('lines').waitFor();
+			await editor.keep('another model');
+			// n8n empties what the other model had, and begins with the defaults.
+			expect(await editor.modelField('aspect_ratio').locator('input').inputValue()).toBe('1:1');
+			await editor.chooseModel('acme/broken');
+			await editor.panel.getByText("The input example of 'acme/broken'").waitFor();
+			await editor.keep('a broken example');
+			await editor.chooseModel('acme/silent');
+			await editor.panel.getByText('To choose the aspect ratio and the like here').waitFor();
+			await editor.keep('no example');
+		}, 240_000);
 	});
 
 	describe('with a credential', () => {

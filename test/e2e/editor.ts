@@ -238,6 +238,24 @@ export class Editor {
 		await choose(this.parameter(parameter).nth(place), list.getByText(option, { exact: true }));
 	}
 
+	/** Chooses a model of the credential. */
+	async chooseModel(id: string): Promise<void> {
+		await this.parameter('model').getByTestId('rlc-input').click();
+		await this.get('rlc-item').filter({ hasText: id }).click();
+		await this.get('rlc-item').first().waitFor({ state: 'hidden' });
+	}
+
+	/** A field of *Model Fields*, by its name at the service. */
+	modelField(name: string): Locator {
+		return this.page.locator(`[data-test-id^="parameter-input-"][data-test-id*="${name}"]`);
+	}
+
+	/** Chooses from the list of a field of the model. */
+	async chooseValue(name: string, value: string): Promise<void> {
+		const list = this.page.locator('.el-select-dropdown:visible');
+		await choose(this.modelField(name), list.getByText(value, { exact: true }));
+	}
+
 	/** Enters the identifier of a model that is not in the list. */
 	async enterModel(id: string): Promise<void> {
 		const mode = this.parameter('model').getByTestId('rlc-mode-selector');
@@ -311,6 +329,15 @@ export class Editor {
 		if (!(await message.isVisible())) await details.click();
 		await message.waitFor();
 	}
+}
+
+/** Counts the clicks from now on. @returns tells how many there were */
+export async function countClicks({ page }: Editor): Promise<() => number> {
+	let count = 0;
+	await page.exposeFunction('noteClick', () => void ++count);
+	// A click on a label makes a second click, which nobody has made, but no second press.
+	await page.evaluate("document.addEventListener('pointerdown', noteClick, true)");
+	return () => count;
 }
 
 /** Where Chromium is, or why there is none. */

@@ -1,46 +1,13 @@
-import type {
-	IDisplayOptions,
-	ILoadOptionsFunctions,
-	INodeListSearchResult,
-	INodeProperties,
-} from 'n8n-workflow';
+import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
-import { CREDENTIAL_TYPE } from '../service/connect';
 import {
-	describeModel,
 	IMAGE_MODEL,
 	IMAGE_PRICE_USD,
-	type PricedModel,
-	readModels,
-	SPECIFIED_MODELS,
 	VIDEO_MODEL,
 	VIDEO_PRICE_USD_PER_SECOND,
 } from '../service/money';
 import { fileField, numberField, operationField } from './field';
-
-/** The model by its place in the list of the credential, or by its identifier. */
-const modelField = (model: string): INodeProperties => ({
-	displayName: 'Model',
-	name: 'model',
-	type: 'resourceLocator',
-	default: { mode: model === '' ? 'id' : 'list', value: model },
-	modes: [
-		{
-			displayName: 'From List',
-			name: 'list',
-			type: 'list',
-			typeOptions: { searchListMethod: 'searchModels', searchable: true },
-		},
-		{
-			displayName: 'By ID',
-			name: 'id',
-			type: 'string',
-			placeholder: 'e.g. provider/model-name',
-		},
-	],
-	description:
-		"Model that makes the result. The list has the models of the credential, under 'Models'.",
-});
+import { modelField, modelFields } from './models';
 
 /** The fields that images and videos share. */
 function mediaFields(
@@ -78,6 +45,7 @@ function mediaFields(
 			default: false,
 			description: `Whether each line of the prompt makes ${resource === 'image' ? 'an image' : 'a video'} of its own. Empty lines make none.`,
 		},
+		{ ...modelFields, displayOptions },
 	];
 }
 
@@ -260,27 +228,3 @@ export const creditsToolFields: INodeProperties[] = [
 		"Reads how many credits are left in the account for images and videos. It needs nothing and costs nothing. Returns the number in 'balance'.",
 	),
 ];
-
-/**
- * The list of the field *Model*: the models of the credential. If there are none, the models of the specification, which
- * most services do not have.
- *
- * @param filter what the user has typed into the list's search field
- */
-export async function searchModels(
-	this: ILoadOptionsFunctions,
-	filter = '',
-): Promise<INodeListSearchResult> {
-	const { models } = await this.getCredentials(CREDENTIAL_TYPE);
-	const entered = readModels(models);
-	const nameOf = (model: PricedModel) =>
-		// The price of a placeholder is that of no account.
-		entered.length > 0 ? describeModel(model) : `Placeholder: ${model.id}`;
-	const listed = entered.length > 0 ? entered : SPECIFIED_MODELS;
-	const isFound = (id: string) => id.toLowerCase().includes(filter.trim().toLowerCase());
-	return {
-		results: listed
-			.filter(({ id }) => isFound(id))
-			.map((model) => ({ name: nameOf(model), value: model.id })),
-	};
-}

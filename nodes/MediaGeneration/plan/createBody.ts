@@ -1,4 +1,4 @@
-import { type FieldType, type IDataObject, validateFieldType } from 'n8n-workflow';
+import type { IDataObject } from 'n8n-workflow';
 
 import { ItemError } from '../shared/itemError';
 import { hasText, isName, isRecord, isSame, namesIn } from '../shared/json';
@@ -12,11 +12,13 @@ import {
 	textsIn,
 } from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
+import { checkRequired, readModelFields } from './modelFields';
 import type { CreatePlan } from './planTypes';
+import { typed } from './typed';
 
 /**
- * What each create of an item sends: the model, and the input. The input has the values of the fields, and the options
- * win over them. With *One Image per Line* an item has many creates.
+ * What each create of an item sends: the model, and the input. The fields of the node win over *Model Fields*, and the
+ * options win over both. With *One Image per Line* an item has many creates.
  *
  * @throws ItemError if there is nothing to send, or a value cannot be meant
  */
@@ -33,6 +35,7 @@ export function readCreateBodies(
 		const all = withAdditionalFields(withFiles(fields, parameters), parameters);
 		const input = { ...all, ...additional };
 		checkInput(input, parameters);
+		checkRequired(parameters, input);
 		return { model, input };
 	});
 }
@@ -79,7 +82,8 @@ function readMediaInputs(parameters: ItemParameters): IDataObject[] {
 	const prompts = readPrompts(parameters);
 	const [prompt = ''] = prompts;
 	const input = readMediaInput(parameters, { prompt });
-	return prompts.map((each) => ({ ...input, prompt: each }));
+	const ofModel = readModelFields(parameters);
+	return prompts.map((each) => ({ ...ofModel, ...input, prompt: each }));
 }
 
 /** The prompt, or each of its lines. */
@@ -134,15 +138,6 @@ function readImageUrl(parameters: ItemParameters): string {
 	return text;
 }
 
-/** The types of n8n's list of fields, as the messages name them. */
-const TYPES: Record<string, string> = {
-	string: 'a text',
-	number: 'a number',
-	boolean: 'true or false',
-	array: 'a list',
-	object: 'an object',
-};
-
 /** Puts files, or their addresses, into a field of the input. With `[]` at its end the value is always a list. */
 function withValuesIn(
 	input: IDataObject,
@@ -167,6 +162,9 @@ function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject 
 	return [...byField].reduce((all, [field, files]) => withValuesIn(all, field, files), input);
 }
 
+const CHOOSE_TYPE =
+	"Change its value, or choose the type of the value beside its name in 'Additional Fields'.";
+
 function withAdditionalFields(input: IDataObject, parameters: ItemParameters): IDataObject {
 	return entriesOf(parameters, 'additionalFields', 'assignments', 'Additional Fields').reduce(
 		(all, entry) => {
@@ -178,7 +176,7 @@ function withAdditionalFields(input: IDataObject, parameters: ItemParameters): I
 			}
 			// Checked as JSON, which would write null for NaN.
 			const { value } = parameters.jsonObject(
-				{ value: typed(name, entry.type, entry.value) },
+				{ value: typed(name, entry.type, entry.value, CHOOSE_TYPE) },
 				name,
 			);
 			return withField(all, name, value);
@@ -206,33 +204,6 @@ function nameOf(value: unknown, label: string, option: string): string {
 	throw new ItemError(`One of the '${option}' has no name`, {
 		description: `Fill in '${label}' with the field of the model's input, e.g. seed, or delete the row.`,
 	});
-}
-
-/** The value of a row, converted to its type. @throws ItemError if it is not of that type */
-function typed(name: string, type: unknown, value: unknown): unknown {
-	if (value === null || type === undefined) return value;
-	const converted = convert(name, String(type), value);
-	if (converted !== undefined) return converted;
-	const noun = TYPES[String(type)] ?? String(type);
-	throw new ItemError(`The field '${name}' is ${describe(value)} and not ${noun}`, {
-		description:
-			"Change its value, or choose the type of the value beside its name in 'Additional Fields'.",
-	});
-}
-
-/** Converts as n8n's own Edit Fields does, but never turns a list or an object into text. */
-function convert(name: string, type: string, value: unknown): unknown {
-	const isOne = typeof value !== 'object' && !Number.isNaN(value);
-	if (type === 'string') return isOne ? String(value) : undefined;
-	const isText = typeof value === 'string';
-	// n8n takes an empty list for false.
-	if ((type === 'boolean' && !isOne) || (isText && value.trim() === '')) return undefined;
-	if (type === 'number') {
-		const number = isText ? Number(value) : value;
-		return Number.isFinite(number) ? number : undefined;
-	}
-	const result = validateFieldType(name, value, type as FieldType);
-	return result.valid ? result.newValue : undefined;
 }
 
 /** An index in a name. Larger numbers are names: nobody means a list with so many empty entries. */

@@ -7,7 +7,7 @@ import { executionIn, storedTasks } from '../n8n/storedExecution';
 import { readOutputOptions } from '../report/taskItems';
 import { asTaskId } from '../service/answerFields';
 import type { Account, Connection } from '../service/connect';
-import { estimateCostUsd, isPricedBySecond } from '../service/money';
+import { estimateCostUsd, isPlaceholder, isPricedBySecond } from '../service/money';
 import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
 import { choice, ItemParameters, describe, refused, textsIn } from '../shared/parameters';
@@ -110,6 +110,7 @@ async function planCreates(
 	};
 	const { baseUrl, models } = addresses;
 	return bodies.map(({ model, input }) => {
+		if (isPlaceholder(model, models)) throw placeholder(model);
 		const estimatedCostUsd = estimateCostUsd(model, input, models);
 		const lacksDuration = estimatedCostUsd === undefined && isPricedBySecond(model, models);
 		return {
@@ -122,6 +123,13 @@ async function planCreates(
 		};
 	});
 }
+
+/** Examples have it, and the service would refuse it, or take it at a price that nobody knows. */
+const placeholder = (model: string): ItemError =>
+	new ItemError(`The model '${model}' is a placeholder, and your credential does not have it`, {
+		description:
+			"Choose a model of your account in 'Model'. The list has those of the credential, under 'Models'.",
+	});
 
 /** @throws ItemError if the value is not in the list, or not for a tool */
 function readCompletion(parameters: ItemParameters): Completion {

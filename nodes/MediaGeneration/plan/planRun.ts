@@ -1,12 +1,13 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { triggerOfThisWorkflow } from '../callback/callbackAddress';
-import { stopSignal } from '../n8n/internals';
+import { modeOf, stopSignal } from '../n8n/internals';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { roundUsd } from '../service/money';
 import { inTurns } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { choice, ItemParameters } from '../shared/parameters';
+import { unknownField } from './modelFields';
 import { planItem, type TriggerAddresses } from './planItem';
 import { type CreatePlan, createsIn, type ItemPlan } from './planTypes';
 import { planWait, type WaitPlan } from './planWait';
@@ -76,6 +77,9 @@ export async function planRun(
 	const refusal = budgetRefusal(createsIn(left), paidUsd);
 	if (refusal && !isDry) throw refusal;
 	const { seconds, warnings, ...wait } = planWait(items, first, limitAt);
+	// Who is at the panel can mend a name.
+	const misspelt =
+		modeOf(context) === 'manual' ? unknownField(createsIn(left), service.models) : undefined;
 	return {
 		...wait,
 		items: items.map((item) => {
@@ -85,7 +89,10 @@ export async function planRun(
 			const isPatient = item.kind === 'create' && wait.suspendAfterMs < Infinity;
 			return { ...item, timeoutMs, ...(isPatient && { patienceMs: timeoutMs }) };
 		}),
-		warnings: refusal ? [`This batch would be refused: ${refusal.message}`] : warnings,
+		warnings: [
+			...(refusal ? [`This batch would be refused: ${refusal.message}`] : warnings),
+			...(misspelt === undefined ? [] : [misspelt]),
+		],
 		maxInFlight: first.number('maxInFlight'),
 		isDry,
 		ifSomeFail: choice('If Some Items Fail', first.option('ifSomeFail') ?? 'keep', {

@@ -18,6 +18,8 @@ export interface PricedModel {
 	/** US dollars a unit; 0 if the price is not known. */
 	priceUsd: number;
 	unit: 'task' | 'second';
+	/** The model's input as its documentation shows it, in JSON. */
+	inputExample?: string;
 }
 
 /** The models of the specification (section 1). */
@@ -29,10 +31,14 @@ export const SPECIFIED_MODELS: readonly PricedModel[] = [
 /** @returns the models that the user has entered in the credential; rows without an id are left out */
 export function readModels(models: unknown): PricedModel[] {
 	const rows = Object.values(Object(models) as object).flat() as unknown[];
-	return rows.filter(isRecord).flatMap(({ id, priceUsd, unit }) => {
+	return rows.filter(isRecord).flatMap(({ id, priceUsd, unit, inputExample }) => {
 		if (typeof id !== 'string' || id.trim() === '') return [];
-		const price = Math.max(0, toNumber(priceUsd) ?? 0);
-		return { id: id.trim(), priceUsd: price, unit: unit === 'second' ? 'second' : 'task' };
+		return {
+			id: id.trim(),
+			priceUsd: Math.max(0, toNumber(priceUsd) ?? 0),
+			unit: unit === 'second' ? 'second' : 'task',
+			...(typeof inputExample === 'string' && inputExample.trim() && { inputExample }),
+		};
 	});
 }
 
@@ -41,7 +47,7 @@ export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
 	priceUsd > 0 ? `${id} (${priceUsd} USD per ${unit})` : id;
 
 /**
- * The cost of a task that succeeds. The prices of the account win over those of the specification.
+ * The cost of a task that succeeds. If the account has no models, the prices of the specification count.
  *
  * @param models the models of the account
  * @returns US dollars, or undefined if the price or the duration is not known
@@ -58,8 +64,17 @@ export function estimateCostUsd(
 	return seconds > 0 ? roundUsd(seconds * priced.priceUsd) : undefined;
 }
 
+/** Who has entered models does not pay the prices of the specification. */
 const pricedModel = (model: string, models: readonly PricedModel[]) =>
-	[...models, ...SPECIFIED_MODELS].find(({ id, priceUsd }) => id === model && priceUsd > 0);
+	(models.length > 0 ? models : SPECIFIED_MODELS).find(
+		({ id, priceUsd }) => id === model && priceUsd > 0,
+	);
+
+/** Whether a model is a placeholder of the specification, which the account does not have. */
+export const isPlaceholder = (model: string, models: readonly PricedModel[] = []): boolean =>
+	models.length > 0 &&
+	SPECIFIED_MODELS.some(({ id }) => id === model) &&
+	!models.some(({ id }) => id === model);
 
 /** Whether a task of the model has a known price by the second, so that it needs a duration. */
 export const isPricedBySecond = (model: string, models: readonly PricedModel[] = []): boolean =>

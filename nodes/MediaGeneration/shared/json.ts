@@ -5,6 +5,10 @@ import { createHash } from 'crypto';
 export const isRecord = (value: unknown): value is IDataObject =>
 	typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** Whether a parsed JSON value is a text, a number, true or false. */
+export const isScalar = (value: unknown): value is string | number | boolean =>
+	['string', 'number', 'boolean'].includes(typeof value);
+
 /**
  * Parses a JSON text. A whole number that JavaScript cannot hold becomes a text: it is an id, as a rule, and an id must
  * stay exact.

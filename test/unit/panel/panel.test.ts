@@ -50,7 +50,7 @@ function offered(parameters: INodeParameters): string[] {
 
 it('the first view is short, whatever the options can do', () => {
 	expect(shown({})).toEqual([
-		...['resource', 'operation', 'model', 'prompt', 'promptPerLine'],
+		...['resource', 'operation', 'model', 'prompt', 'promptPerLine', 'modelFields'],
 		...['completion', 'downloadResults', 'includeInput', 'options'],
 	]);
 });

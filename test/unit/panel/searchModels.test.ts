@@ -1,6 +1,6 @@
 import type { ILoadOptionsFunctions } from 'n8n-workflow';
 
-import { searchModels } from '../../../nodes/MediaGeneration/panel/resources';
+import { searchModels } from '../../../nodes/MediaGeneration/panel/models';
 
 /** The list of the field *Model* with these models in the credential. */
 async function listOf(models: unknown, filter?: string) {

@@ -307,7 +307,9 @@ describe('the price of a task', () => {
 			0.8,
 		],
 	])('%s', async (_what, parameters, price) => {
-		expect((await createOf(parameters, json({}), { models })).estimatedCostUsd).toBe(price);
+		// Who has entered models has no placeholder.
+		const more = String(parameters.model).startsWith('acme/') ? { models } : {};
+		expect((await createOf(parameters, json({}), more)).estimatedCostUsd).toBe(price);
 	});
 });
 

@@ -8,7 +8,7 @@ import { CREDENTIAL, executeContext, type TestWorkflow } from '../../workflow/en
 import { caught } from '../support';
 
 /** What n8n says otherwise than the tests need as a rule. */
-interface More extends Pick<TestWorkflow, 'triggers' | 'settings'> {
+interface More extends Pick<TestWorkflow, 'triggers' | 'settings' | 'mode'> {
 	/** What earlier tries know. */
 	known?: Partial<Parameters<typeof planRun>[2]>;
 	/** The models of the credential. */

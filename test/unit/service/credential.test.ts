@@ -181,3 +181,27 @@ it.each([`${HOST}/v1`, `${HOST}/v1/`, `${HOST}/v1?page=2`])(
 		expect(await authenticate({ uri: url })).toMatchObject({ url, headers: { Authorization } });
 	},
 );
+
+describe('the test of the credential', () => {
+	const { request } = type.test;
+	const tested = async (inputExample: string) => {
+		const models = { model: [{ id: 'acme/painter', inputExample }] };
+		const given = { url: CREDITS, headers: request.headers as Record<string, string> };
+		return await authenticate(given, { models } as object);
+	};
+
+	it('refuses the input example of a model that cannot be read', async () => {
+		expect(await caught(async () => await tested('{ prompt: 1 }'))).toMatchObject({
+			message: expect.stringMatching(
+				/^The input example of 'acme\/painter' is not valid JSON\. Copy the input/,
+			) as string,
+		});
+	});
+
+	it('sends no more than other requests if it can be read, and they do not read it', async () => {
+		expect((await tested('{ "prompt": "" }')).headers).toEqual({ Authorization });
+		const models = { model: [{ id: 'acme/painter', inputExample: '{ prompt: 1 }' }] };
+		const sent = await authenticate({ url: CREDITS }, { models } as object);
+		expect(sent.headers).toEqual({ Authorization });
+	});
+});

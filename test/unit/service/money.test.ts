@@ -60,9 +60,12 @@ describe('the models of the credential', () => {
 		expect(estimateCostUsd(model, input, models)).toBe(cost);
 	});
 
-	it('leave the price of the specification where theirs is not known', () => {
+	it('leave nothing of the prices of the specification, which are those of no account', () => {
 		const unpriced = readModels([{ ...dear, priceUsd: 0 }]);
-		expect(estimateCostUsd(IMAGE_MODEL, {}, unpriced)).toBe(0.08);
+		for (const own of [unpriced, readModels([painter])]) {
+			expect(estimateCostUsd(IMAGE_MODEL, {}, own)).toBeUndefined();
+		}
+		expect(estimateCostUsd(IMAGE_MODEL, {})).toBe(0.08);
 	});
 
 	it.each([undefined, null, '', {}, { model: [] }, [], { model: [{ id: ' ' }, {}, null, 7] }])(

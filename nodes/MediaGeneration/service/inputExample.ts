@@ -1,0 +1,172 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import { ItemError, messageOf } from '../shared/itemError';
+import { hasText, isRecord, isScalar } from '../shared/json';
+
+/** A value of a list. */
+export type Scalar = string | number | boolean;
+
+/** A field of a model's input. */
+export interface InputField {
+	name: string;
+	type: 'string' | 'number' | 'boolean' | 'array' | 'object';
+	isRequired: boolean;
+	/** What the documentation says about it. */
+	description?: string;
+	/** The only values that it takes. */
+	choices?: Scalar[];
+	/** The default, or the value of the example; a list or an object as JSON. */
+	value?: Scalar;
+}
+
+const WAY_OUT =
+	"Copy the input of the model from its documentation, from the first { to the last }. Names have double quotes, and there are no comments and no '…'.";
+
+/** @param what what is wrong, after `The input example of '…' ` */
+const unreadable = (what: string, description: string) => new ItemError(what, { description });
+
+/**
+ * The fields of a model's input, as its documentation shows the input: an example, or a JSON Schema. If the body of a whole
+ * request is given, its `input` counts.
+ *
+ * @param text JSON; an empty text has no fields
+ * @throws ItemError if the text is neither
+ */
+export function readInputExample(text: unknown): InputField[] {
+	const json = typeof text === 'string' ? text.trim() : '';
+	if (json === '') return [];
+	let root: unknown;
+	try {
+		root = JSON.parse(json);
+	} catch (error) {
+		throw unreadable('is not valid JSON', `${WAY_OUT} The parser says: ${messageOf(error)}`);
+	}
+	if (!isRecord(root)) throw unreadable('is not a JSON object', WAY_OUT);
+	if ('openapi' in root || 'swagger' in root) {
+		const wayOut = "Copy only the schema of the model's input, from its { to its }.";
+		throw unreadable('describes a whole API', wayOut);
+	}
+	const schema = new Schema(root);
+	return schema.isSchema ? schema.fields() : exampleFields(inputIn(root));
+}
+
+/** The input in the body of a request. */
+const inputIn = (body: IDataObject): IDataObject =>
+	typeof body.model === 'string' && isRecord(body.input) ? body.input : body;
+
+/** Somebody else's picture must not be sent, nor what stands for a value. */
+const isOfExample = (text: string) => /^(https?:|data:|string$|<.*>$)/i.test(text.trim());
+
+const exampleFields = (example: IDataObject): InputField[] =>
+	Object.entries(example).map(([name, value]) => ({
+		name,
+		type: typeOf(value),
+		isRequired: false,
+		...(!hasText(value, isOfExample) && valueIn(value)),
+	}));
+
+const typeOf = (value: unknown): InputField['type'] => {
+	if (Array.isArray(value)) return 'array';
+	const type = typeof value;
+	return type === 'number' || type === 'boolean' || isRecord(value) ? (type as 'object') : 'string';
+};
+
+/** A value as the panel shows it; nothing for a value that says nothing. */
+function valueIn(value: unknown): { value?: Scalar } {
+	if (value === undefined || value === null || value === '') return {};
+	return { value: isScalar(value) ? value : JSON.stringify(value) };
+}
+
+/** How far a schema may lead from one place to the next: it may lead to itself. */
+const MOST_STEPS = 5;
+
+/** A JSON Schema, of which the usual words are known. */
+class Schema {
+	readonly isSchema: boolean;
+
+	private readonly top: IDataObject;
+
+	constructor(private readonly root: IDataObject) {
+		const top = this.resolved(root);
+		this.isSchema = isRecord(top.properties) && Object.values(top.properties).every(isRecord);
+		const { model, input }: IDataObject = this.isSchema ? Object(top.properties) : {};
+		this.top = model && isRecord(input) ? this.resolved(input) : top;
+	}
+
+	fields(): InputField[] {
+		const { properties, required } = this.top;
+		const isRequired = (name: string) => listOfAny(required).includes(name);
+		return Object.entries(Object(properties) as IDataObject).flatMap(([name, property]) => {
+			const field = isRecord(property) ? this.resolved(property) : {};
+			// The service writes such a field, and does not read it.
+			return field.readOnly === true ? [] : fieldOf(name, field, isRequired(name));
+		});
+	}
+
+	/** What a schema says itself, with what it refers to and what its variants say. */
+	private resolved(schema: IDataObject, steps = 0): IDataObject {
+		if (steps > MOST_STEPS) return {};
+		const { $ref, allOf, anyOf, oneOf, ...own } = schema;
+		const deeper = (part: IDataObject) => this.resolved(part, steps + 1);
+		const parts = [...this.at($ref), ...listOf(allOf)].map(deeper);
+		const variants = [...listOf(anyOf), ...listOf(oneOf)]
+			.map(deeper)
+			.filter(({ type }) => type !== 'null');
+		const all = [...parts, ...joined(variants), own];
+		const merged = Object.assign({}, ...all) as IDataObject;
+		if (!all.some(({ properties }) => isRecord(properties))) return merged;
+		const properties = Object.assign({}, ...all.map((part) => part.properties)) as IDataObject;
+		return { ...merged, properties, required: all.flatMap(({ required }) => listOfAny(required)) };
+	}
+
+	/** The place in the schema that a reference such as `#/$defs/Size` names. */
+	private at(reference: unknown): IDataObject[] {
+		if (typeof reference !== 'string' || !reference.startsWith('#/')) return [];
+		const names = reference.slice(2).split('/');
+		const place = names.reduce<unknown>(
+			(inner, name) => (isRecord(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
+			this.root,
+		);
+		return isRecord(place) ? [place] : [];
+	}
+}
+
+const listOfAny = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const listOf = (value: unknown): IDataObject[] => listOfAny(value).filter(isRecord);
+
+/** One schema for several variants: their lists of values together; otherwise the variant with a list, or the first. */
+function joined(variants: IDataObject[]): IDataObject[] {
+	const lists = variants.map(choicesOf);
+	const [first] = variants;
+	if (first === undefined || variants.length === 1) return variants;
+	if (lists.every(({ length }) => length > 0)) return [{ ...first, enum: lists.flat() }];
+	return [variants[lists.findIndex(({ length }) => length > 0)] ?? first];
+}
+
+const choicesOf = ({ enum: list, const: only }: IDataObject): Scalar[] =>
+	(Array.isArray(list) ? list : [only]).filter(isScalar);
+
+function fieldOf(name: string, schema: IDataObject, isRequired: boolean): InputField {
+	const choices = choicesOf(schema);
+	const { description, title } = schema;
+	const told = [description, title].find((text) => typeof text === 'string' && text.trim() !== '');
+	return {
+		name,
+		type: schemaType(schema),
+		isRequired,
+		...(typeof told === 'string' && { description: told.trim() }),
+		...(choices.length > 0 && { choices: [...new Set(choices)] }),
+		...valueIn(schema.default),
+	};
+}
+
+const TYPES = ['string', 'boolean', 'array', 'object'] as const;
+
+function schemaType({ type, default: value, enum: list, properties, items }: IDataObject) {
+	const [named] = [type].flat().filter((each) => each !== 'null');
+	if (named === 'integer' || named === 'number') return 'number';
+	const known = TYPES.find((each) => each === named);
+	if (known) return known;
+	if (properties) return 'object';
+	return items ? 'array' : typeOf(value ?? listOfAny(list)[0]);
+}
