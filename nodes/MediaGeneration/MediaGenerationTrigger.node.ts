@@ -12,7 +12,6 @@ import {
 import { isRegistered, refuseEngineV2, register } from './callback/callbackAddress';
 import { handleTriggerWebhook } from './callback/gate';
 import { startWorkflow } from './callback/startWorkflow';
-import { triggerOutputOptions } from './panel/completion';
 import { optionsField } from './panel/field';
 import { CALLBACK_PATH } from './shared/addresses';
 
@@ -45,7 +44,8 @@ export class MediaGenerationTrigger implements INodeType {
 			relatedNodes: [
 				{
 					nodeType: 'n8n-nodes-media-generation.mediaGeneration',
-					relationHint: "Creates the tasks, with completion 'trigger' and the same API key",
+					relationHint:
+						"Creates the tasks, with completion 'trigger' and the same API key. For files, put another one behind the trigger: resource 'task', operation 'wait', with the taskId of the item",
 				},
 			],
 		},
@@ -68,6 +68,13 @@ export class MediaGenerationTrigger implements INodeType {
 				displayName:
 					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. To order by hand, choose the other trigger beside the button 'Execute workflow'.",
 				name: 'notice',
+				type: 'notice',
+				default: '',
+			},
+			{
+				displayName:
+					"This trigger puts out links and downloads nothing. For files, put a Media Generation node with 'Task → Wait' behind it: that node fetches the files, sleeps while their host is in trouble, and can split the results.",
+				name: 'filesNotice',
 				type: 'notice',
 				default: '',
 			},
@@ -108,7 +115,6 @@ export class MediaGenerationTrigger implements INodeType {
 				displayOptions: { show: { events: ['FAILURE'] }, hide: { events: ['SUCCESS'] } },
 			},
 			optionsField([
-				...triggerOutputOptions,
 				{
 					displayName: 'Require Token',
 					name: 'requireToken',

@@ -97,7 +97,7 @@ const PARTS = {
 		downloads: fc.constantFrom(false, false, false, true),
 		retryFailed: number(0, 0, 1, 3),
 	}),
-	trigger: fc.record({ maxTries: number(1, 2), downloads: fc.boolean() }),
+	trigger: fc.record({ maxTries: number(1, 2) }),
 	service: fc.record({
 		slowestAnswerMs: number(50, 50, 1_000),
 		longestTaskMs: number(1_000, 10_000, 40_000),

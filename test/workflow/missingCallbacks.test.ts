@@ -6,14 +6,14 @@ import {
 	WAIT_PARAMETERS,
 	waitItems,
 } from '../../nodes/MediaGeneration/callback/expectedCallbacks';
-import { TaskStart } from '../../nodes/MediaGeneration/callback/ledger';
+import { claimStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { HOUR, MINUTE, SECOND } from '../durations';
 import { EPOCH } from '../virtualTime';
 import { API_KEY, executeContext, SERVICE, TRIGGER, TRIGGER_PATH } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { N8N_URL as N8N } from './host';
 import { useProcessedData } from './processedData';
-import { virtualTime } from './time';
+import { time, virtualTime } from './time';
 
 /** The sub-execution that makes up for callbacks that do not come, on n8n's engine. */
 
@@ -45,7 +45,7 @@ const check = (deliveries: AwaitedCallback[]) => ({
 /** The trigger of this workflow has started for a task. */
 const started = async (taskId: string) => {
 	const context = executeContext({ node: { ...TRIGGER, id: 'trigger' } });
-	await new TaskStart(context, { baseUrl: SERVICE, taskId }).claim();
+	await claimStart(context, taskId);
 };
 
 /** What was asked of the service and of the trigger. */
@@ -361,36 +361,69 @@ describe('a trigger', () => {
 		expect((await begun.end()).run.status).toBe('success');
 	});
 
-	it('that says again and again that it has the task is believed after an hour and a quarter, although its ledger has another service', async () => {
+	it('that says that the task has started its workflow is believed', async () => {
 		service(() => 'SUCCESS');
 		answering(200, { accepted: false, reason: 'duplicate' });
 		const { run: ran, output } = await run(of(1, { until: EPOCH + 24 * HOUR }));
-		expect([ran.status, output[0]?.json.delivery]).toEqual(['success', 'accepted']);
-		expect(now()).toBeLessThan(95 * MINUTE);
+		expect([ran.status, output[0]?.json]).toMatchObject([
+			'success',
+			{ delivered: true, delivery: 'duplicate' },
+		]);
+		expect(delivered).toEqual(['task-0']);
+	});
+
+	it('that does not want the event has not started for it', async () => {
+		service(() => 'FAILURE');
+		answering(200, { accepted: false, reason: 'event not selected' });
+		const { run: ran, output } = await run(of(1));
+		expect([ran.status, output[0]?.json]).toMatchObject([
+			'success',
+			{ delivered: false, delivery: 'notSelected' },
+		]);
+	});
+
+	it('that starts a little after its answer ends the check in that turn', async () => {
+		service(() => 'SUCCESS');
+		trigger(async (taskId) => {
+			time.later(2 * SECOND, () => void started(taskId));
+			return await Promise.resolve();
+		});
+		const begun = await begin(of(3));
+		const { output } = await begun.end();
+		expect([begun.row.wakes, delivered.length]).toEqual([1, 3]);
+		expect(output.map(({ json }) => json.delivery)).toEqual(Array(3).fill('accepted'));
+	});
+
+	it('whose executions die before the workflow starts gets the callback again, for 50 minutes', async () => {
+		service(() => 'SUCCESS');
+		const isAlive = () => now() > 50 * MINUTE;
+		trigger(async (taskId) => (isAlive() ? await started(taskId) : undefined));
+		const begun = await begin(of(1, { until: EPOCH + 24 * HOUR }));
+		await begun.wake();
+		expect(begun.ran.hints.join()).toContain(
+			'its last answer: The trigger took the callback of task task-0, and has not started its workflow',
+		);
+		const { run: ran, output } = await begun.end();
+		expect([ran.status, output[0]?.json]).toMatchObject([
+			'success',
+			{ delivered: true, delivery: 'accepted' },
+		]);
+		expect(now()).toBeGreaterThan(50 * MINUTE);
 		expect(delivered.length).toBeLessThan(20);
 	});
 
-	it('that has the task and still downloads its results is waited for', async () => {
+	it('whose executions die until the time is up has not started: the check fails, and names the task', async () => {
 		service(() => 'SUCCESS');
-		trigger(async (taskId) => {
-			if (now() > 8 * MINUTE) await started(taskId);
-		});
-		const begun = await begin(of(1, { until: EPOCH + 5 * MINUTE }));
-		expect((await begun.end()).run.status).toBe('success');
-		expect(reads).toEqual(['task-0']);
+		trigger(async () => await Promise.resolve());
+		const { error, description } = await run(of(1, { until: EPOCH + 2 * HOUR }));
+		expect(error?.message).toBe("1 task of 'Media' did not reach the trigger");
+		expect(description).toContain(
+			'task-0: The trigger took the callback of task task-0, and has not',
+		);
 	});
 
-	it('whose execution dies at the end of its downloads gets the callback again, although the host was in trouble for 50 minutes', async () => {
-		service(() => 'SUCCESS');
-		const isAlive = () => now() < 50 * MINUTE;
-		trigger(async (taskId) => (isAlive() ? undefined : await started(taskId)));
-		const { run: ran, output } = await run(of(1, { until: EPOCH + 24 * HOUR }));
-		expect([ran.status, output[0]?.json.delivery]).toEqual(['success', 'accepted']);
-		expect(now()).toBeGreaterThan(50 * MINUTE);
-	});
-
-	it('that has started before the user changed the base URL is not called again: the ledger has the address of the order', async () => {
-		const begun = await begin(of(1, { baseUrl: SERVICE }));
+	it('that has started before the user changed the base URL is not called again', async () => {
+		const begun = await begin(of(1));
 		await started('task-0');
 		const baseUrl = 'https://new.example.com/v1';
 		Object.assign(begun.n8n.test, { credential: { baseUrl, apiKey: API_KEY } });
@@ -407,7 +440,7 @@ describe('a trigger', () => {
 		const begun = await begin(of(1));
 		const credentials = { mediaGenerationApi: { id: 'another', name: '' } };
 		const context = executeContext({ node: { ...TRIGGER, id: 'trigger', credentials } });
-		await new TaskStart(context, { baseUrl: SERVICE, taskId: 'task-0' }).claim();
+		await claimStart(context, 'task-0');
 		expect((await begun.end()).run.status).toBe('success');
 		expect([reads, delivered]).toEqual([[], []]);
 	});

@@ -2,9 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { json } from 'node:stream/consumers';
 
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { claimStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { listen } from '../listen';
-import type { TestNode } from './engine';
-import { field, IMAGE_MODEL, keepsGoing, MINUTE, stage, text } from './support';
+import { additionalData, executeContext, type TestNode, TRIGGER } from './engine';
+import { field, IMAGE_MODEL, keepsGoing, MINUTE, SECOND, stage, text } from './support';
+import { time } from './time';
 
 const PATH = '/webhook/x/callback';
 const on = stage();
@@ -17,17 +19,23 @@ interface Received {
 const received: Received[] = [];
 /** What the trigger answers, in turn; then 200. */
 const statuses: number[] = [];
+/** What follows from a callback that it takes. */
+let accept: (taskId: string) => void;
 let trigger: Awaited<ReturnType<typeof listen>>;
 beforeAll(async () => {
 	trigger = await listen((request, response) => {
 		void json(request).then((body) => {
 			const { url = '', headers } = request;
 			received.push({ url, headers, body: body as Received['body'] });
+			accept((body as Received['body']).taskId);
 			response.writeHead(statuses.shift() ?? 200).end('{ "accepted": true }');
 		});
 	});
 });
-beforeEach(() => received.splice(0));
+beforeEach(() => {
+	received.splice(0);
+	accept = () => {};
+});
 afterAll(async () => await trigger.close());
 
 const node = (more: TestNode = {}): TestNode => ({
@@ -61,4 +69,47 @@ it('a trigger that does not take it is an error of the item', async () => {
 	statuses.push(401);
 	const { output } = await on.run(node(keepsGoing), [finished()]);
 	expect(output).toMatchObject([{ json: { state: 'SUCCESS', error: text('(HTTP 401)') } }]);
+});
+
+describe('a trigger of the same workflow', () => {
+	/** n8n has the address of the trigger of these tests. */
+	const own = { ...TRIGGER, id: 'own', webhookId: 'x' };
+	const send = async (task: ReturnType<typeof finished>) =>
+		await on.run(node(keepsGoing), [task], {
+			triggers: [own],
+			host: { ...additionalData(on.credential), webhookBaseUrl: `${trigger.url}/webhook` },
+		});
+	const starts = async (taskId: string) => await claimStart(executeContext({ node: own }), taskId);
+
+	it('that has started for the task is not called', async () => {
+		const task = finished();
+		await starts(task.json.taskId);
+		const { output } = await send(task);
+		expect(output).toMatchObject([{ json: { delivered: true, delivery: 'duplicate' } }]);
+		expect(received).toEqual([]);
+	});
+
+	it('that starts a little after its answer has the result', async () => {
+		accept = (taskId) => time.later(3 * SECOND, () => void starts(taskId));
+		const { output } = await send(finished());
+		expect(output).toMatchObject([{ json: { delivered: true, delivery: 'accepted' } }]);
+		expect(received).toHaveLength(1);
+	});
+
+	it('whose execution dies has nothing delivered, and the item says so', async () => {
+		const task = finished();
+		const { output } = await send(task);
+		const { taskId } = task.json;
+		expect(output).toMatchObject([
+			{
+				json: {
+					taskId,
+					error: text('has not started its workflow'),
+					advice: text('list of executions'),
+				},
+			},
+		]);
+		expect(output[0]?.json).not.toHaveProperty('delivered');
+		expect(on.elapsed).toBeLessThan(10 * SECOND);
+	});
 });

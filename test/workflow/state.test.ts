@@ -7,7 +7,7 @@ import {
 import nock from '../nock';
 
 import { WAIT_PARAMETERS } from '../../nodes/MediaGeneration/callback/expectedCallbacks';
-import { TaskStart } from '../../nodes/MediaGeneration/callback/ledger';
+import { claimStart } from '../../nodes/MediaGeneration/callback/ledger';
 import {
 	callbackAddress,
 	isRegistered,
@@ -40,7 +40,6 @@ import { EPOCH as NOW } from '../virtualTime';
  * test/fixtures/state are never changed once a version is released; a new format gets a new file.
  */
 
-const START = { baseUrl: SERVICE, taskId: 'task-1' };
 const PROMPTS = ['A lighthouse', 'A harbour'];
 const ITEMS = PROMPTS.map((prompt) => ({ json: { prompt } }));
 
@@ -94,13 +93,6 @@ async function retried(
 	return await n8n.crashed({ executionData, resultData }).retry('saved');
 }
 
-/** An execution that the trigger has started, with what it has noted. */
-function triggered(context: IDataObject) {
-	const execution = executeContext({ node: TRIGGER });
-	Object.assign(execution.getContext('node'), clone(context));
-	return execution;
-}
-
 /** What became of each item. */
 const endsOf = (items: INodeExecutionData[]) => items.map(({ json }) => [json.taskId, json.state]);
 
@@ -144,13 +136,11 @@ async function storedToday() {
 
 	const staticData = {};
 	register(hookContext({ node: { ...TRIGGER, id: 'trigger' }, staticData }).hook, true);
-	const started = executeContext({ node: TRIGGER });
-	await new TaskStart(started, START).claim();
+	await claimStart(executeContext({ node: TRIGGER }), 'task-1');
 	return {
 		failedRun: partOf(failed),
 		sleepingRun: partOf(sleeping),
 		callbackCheck: { ...partOf(check), input: clone(handed[0] ?? []) },
-		triggeredRun: { context: clone(started.getContext('node')) },
 		staticData,
 		ledger: Object.fromEntries(store.rows),
 		callbackAddress: callbackAddress(N8N + TRIGGER_PATH, API_KEY, 'row 7'),
@@ -176,7 +166,7 @@ it('is written today as its file says: where this fails, raise the version of wh
 });
 
 describe('of the present version', () => {
-	const { failedRun, sleepingRun, callbackCheck, triggeredRun } = stored();
+	const { failedRun, sleepingRun, callbackCheck } = stored();
 	const { staticData, ledger, callbackAddress: address } = stored();
 
 	it('a failed run is retried: its task is adopted, nothing is created, and the unanswered create is not sent again', async () => {
@@ -221,7 +211,7 @@ describe('of the present version', () => {
 		for (const [row, entries] of Object.entries(ledger)) store.rows.set(row, [...entries]);
 		const record = { taskId: 'task-1', state: 'SUCCESS' };
 		const { output, run } = await passTime(
-			startTrigger({ node: TRIGGER }, [{ json: { ...START, record } }]),
+			startTrigger({ node: TRIGGER }, [{ json: { baseUrl: SERVICE, taskId: 'task-1', record } }]),
 		);
 		expect([output, run.status]).toEqual([[], 'success']);
 	});
@@ -237,30 +227,4 @@ describe('of the present version', () => {
 		await check.wake();
 		expect(trigger.isDone()).toBe(true);
 	});
-
-	it('an execution goes on with the task that it has started with', async () => {
-		const context = triggered(triggeredRun.context);
-		const start = new TaskStart(context, START);
-		expect([await start.isTaken(), await start.claim()]).toEqual([false, true]);
-	});
 });
-
-/** Checks for missing callbacks: missingCallbacks.test.ts. The journal: journal.test.ts. */
-describe('of a newer version is refused', () => {
-	const OTHER = /another version of (this package|n8n-nodes-media-generation)/;
-	const { triggeredRun } = raised(stored());
-
-	it('what an execution of the trigger has noted', async () => {
-		const context = triggered(triggeredRun.context);
-		await expect(new TaskStart(context, START).claim()).rejects.toThrow(OTHER);
-	});
-});
-
-/** The same as a newer version would store it. */
-function raised<T>(stored: T): T {
-	return JSON.parse(
-		JSON.stringify(stored, (name, value: unknown) =>
-			name === 'version' && typeof value === 'number' ? value + 1 : value,
-		),
-	) as T;
-}

@@ -88,6 +88,8 @@ export interface TestWorkflow {
 	/** `CREDENTIAL` where left out. */
 	credential?: Credential;
 	staticData?: IDataObject;
+	/** A trigger that leads into the node under test, beside `Items`. */
+	starter?: TestNode & { name: string };
 	/** Triggers that stand in the workflow beside the node under test. */
 	triggers?: TestNode[];
 	settings?: Workflow['settings'];
@@ -109,6 +111,7 @@ export function buildWorkflow({
 	rounds,
 	source: parameters = {},
 	staticData,
+	starter,
 	triggers = [],
 	settings,
 }: TestWorkflow) {
@@ -130,11 +133,11 @@ export function buildWorkflow({
 		position: [0, 0],
 		parameters: parameters as INode['parameters'],
 	};
-	const others = triggers.map((trigger, index) => ({
+	const beside = triggers.map((trigger, index) => ({ ...trigger, name: `Trigger ${index}` }));
+	const others = [...beside, ...(starter ? [starter] : [])].map((trigger, index) => ({
 		...tested,
 		id: `trigger-${index}`,
 		...trigger,
-		name: `Trigger ${index}`,
 		parameters: {},
 	}));
 	const to = (node: string) => ({
@@ -144,7 +147,11 @@ export function buildWorkflow({
 		id: 'workflow',
 		name: 'Test',
 		nodes: [source, tested, ...others],
-		connections: { [SOURCE]: to(tested.name), ...(rounds && { [tested.name]: to(SOURCE) }) },
+		connections: {
+			[SOURCE]: to(tested.name),
+			...(starter && { [starter.name]: to(tested.name) }),
+			...(rounds && { [tested.name]: to(SOURCE) }),
+		},
 		active: true,
 		nodeTypes: nodeTypes(typesOf({ items, rounds })),
 		staticData,

@@ -1,34 +1,20 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
 import { deliver, outcome } from '../unit/callback/webhook';
 import { startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { store, useProcessedData } from './processedData';
-import {
-	field,
-	hasErrorOutput,
-	IMAGE_MODEL,
-	keepsGoing,
-	MINUTE,
-	stage,
-	text,
-	threeTries,
-} from './support';
-import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
+import { field, hasErrorOutput, IMAGE_MODEL, keepsGoing, MINUTE, stage, text } from './support';
 import { passTime } from './time';
 
 const on = stage();
 
 useProcessedData();
-const mend = () => {
-	on.service.resetSettings();
-	on.service.configure({ mediaBytes: 100, mediaType: 'image/png' });
-};
-beforeEach(mend);
 
 /** A finished task, as the gate admits it. */
-const finished = (more: IDataObject = {}) => {
-	const taskId = on.finishedTask();
+const finished = (more: IDataObject = {}, state?: 'FAILURE') => {
+	const taskId = on.finishedTask(state);
 	const record = { ...on.service.tasks.get(taskId)?.record };
 	return { json: { taskId, record, baseUrl: on.service.url, ...more } };
 };
@@ -37,11 +23,10 @@ const finished = (more: IDataObject = {}) => {
 const as = ({ json }: INodeExecutionData, more: IDataObject) => ({ json: { ...json, ...more } });
 
 interface Started extends TestNode {
-	options?: IDataObject;
 	mode?: TestWorkflow['mode'];
 }
-const workflow = ({ options = {}, mode, ...node }: Started = {}) => ({
-	...on.workflow({ ...TRIGGER, ...node, parameters: { options } }),
+const workflow = ({ mode, ...node }: Started = {}) => ({
+	...on.workflow({ ...TRIGGER, ...node }),
 	...(mode && { mode }),
 });
 const start = async (task: INodeExecutionData, how?: Started) =>
@@ -54,15 +39,6 @@ const counts = async (...starts: Array<[INodeExecutionData, Started?]>) => {
 	return left;
 };
 
-const downloading = { options: { downloadResults: true } };
-
-/** A callback starts an execution that n8n stores. */
-const begin = async (task: INodeExecutionData, n8n = new WorkflowN8n(workflow(downloading))) =>
-	await n8n.start('webhook', 'Trigger', [task]);
-
-/** What an execution comes to that sleeps while the host of results is in trouble. */
-const atLast = async (task: INodeExecutionData, how: Started = downloading) =>
-	await (await begin(task, new WorkflowN8n(workflow(how)))).end();
 const BUSY = new Error('SQLITE_BUSY: database is locked');
 
 describe('the output of the trigger', () => {
@@ -83,20 +59,25 @@ describe('the output of the trigger', () => {
 		]);
 	});
 
-	it('is one item for each result where they are split, with the downloads in the field that was chosen', async () => {
-		on.service.configure({ resultCount: 3 });
-		const options = { downloadResults: true, splitResults: true, outputBinaryField: 'picture' };
-		const { output } = await start(finished(), { options });
-		const picture = (index: number) => ({
-			fileName: text(`-${index + 1}.png`),
-			mimeType: 'image/png',
+	it('says of a failed task why and what to do, in the words of the action node', async () => {
+		on.service.configure({ failureMessage: 'Blocked by the content filter.' });
+		const task = finished({ reference: 'row 7' }, 'FAILURE');
+		const { output, errors, run } = await start(task, hasErrorOutput);
+		const { taskId } = task.json;
+		expect([run.status, errors]).toEqual(['success', []]);
+		expect(output[0]?.json).toMatchObject({
+			taskId,
+			state: 'FAILURE',
+			reference: 'row 7',
+			error: `Blocked by the content filter (task ${taskId})`,
+			advice: text('Create another task'),
 		});
-		expect(output).toMatchObject(
-			[0, 1, 2].map((resultIndex) => ({
-				json: { resultIndex },
-				binary: { picture: picture(resultIndex) },
-			})),
-		);
+	});
+
+	it('has links alone: nothing is downloaded', async () => {
+		const { output } = await start(finished());
+		expect([output.length, output[0]?.binary]).toEqual([1, undefined]);
+		expect(on.service.requests.filter(({ host }) => host === 'media')).toEqual([]);
 	});
 });
 
@@ -139,105 +120,90 @@ describe('one task', () => {
 	});
 });
 
-describe('a host of results', () => {
-	const TROUBLE = { mediaStatus: 503 };
+describe('Task: Wait behind the trigger', () => {
+	/** The trigger leads into a *Task: Wait*, with its defaults. */
+	const WAIT: TestNode = {
+		name: 'Files',
+		parameters: { resource: 'task', operation: 'wait', taskId: '={{ $json.taskId }}' },
+	};
+	const begin = async (task: INodeExecutionData) => {
+		const n8n = new WorkflowN8n({
+			...on.workflow(WAIT),
+			starter: { ...TRIGGER, name: 'Trigger', id: 'trigger' },
+		});
+		return await n8n.start('webhook', 'Trigger', [task]);
+	};
+	const files = { mediaBytes: 100, mediaType: 'image/png' };
 
-	it('in trouble has the execution sleep within a minute, which holds nothing, and it starts the workflow once it is over', async () => {
-		on.service.configure(TROUBLE);
+	it('fetches the files', async () => {
+		on.service.configure(files);
 		const task = finished();
-		const begun = await begin(task);
-		expect([begun.row.status, begun.ran.output, store.rows.size]).toEqual(['waiting', [], 0]);
-		expect(on.elapsed).toBeLessThan(MINUTE);
-		await begun.wake();
-		expect([begun.row.status, begun.ran.output]).toEqual(['waiting', []]);
-		mend();
-		const { output, run } = await begun.end();
-		expect([run.status, begun.row.wakes]).toEqual(['success', 2]);
+		const { output, run } = await (await begin(task)).end();
+		expect(run.status).toBe('success');
 		expect(output).toMatchObject([
 			{ json: { taskId: task.json.taskId, state: 'SUCCESS' }, binary: { data: {} } },
 		]);
-		expect(output[0]?.json).not.toHaveProperty('baseUrl');
-		expect(run.data.resultData.runData.Trigger).toHaveLength(1);
-		expect(await counts([task])).toEqual([0]);
 	});
 
-	it('is given up after an hour', async () => {
-		on.service.configure(TROUBLE);
+	it('sleeps while the host of the files is away for an hour: one execution, and one start', async () => {
+		on.service.configure({ ...files, mediaStatus: 503 });
 		const task = finished();
 		const begun = await begin(task);
-		const { error } = await begun.end();
-		expect(error?.message).toContain('HTTP 503');
-		expect(Math.abs(on.elapsed / MINUTE - 60)).toBeLessThan(2);
-		expect(begun.row.wakes).toBeLessThan(20);
-		// The failure is the task's outcome, which *Retry execution* goes on with. Its callback starts nothing more.
-		mend();
-		expect(await counts([task, downloading])).toEqual([0]);
-		expect(await counts([task, { ...downloading, mode: 'retry' }])).toEqual([1]);
-	});
-
-	it("is given up before n8n's time limit, which would cancel the execution without a word", async () => {
-		on.service.configure(TROUBLE);
-		const limited = { ...workflow(downloading), settings: { executionTimeout: 900 } };
-		const begun = await begin(finished(), new WorkflowN8n(limited));
-		const { error } = await begun.end();
-		expect(error?.message).toContain('HTTP 503');
-		expect(on.elapsed / MINUTE).toBeGreaterThan(12);
-		expect(on.elapsed / MINUTE).toBeLessThan(15);
-	});
-
-	it('that asks to wait is not asked before', async () => {
-		on.service.configure({ mediaStatus: { status: 503, retryAfter: 1800 } });
-		const begun = await begin(finished());
-		await begun.wake();
-		expect(on.elapsed).toBeGreaterThan(30 * MINUTE);
-		expect(begun.row.sleeps).toBe(2);
-	});
-
-	it('lets nothing of the callback out where n8n passes over the sleeping trigger', async () => {
-		on.service.configure(TROUBLE);
-		const task = finished();
-		const [, entry] = (await begin(task)).data.executionData?.nodeExecutionStack ?? [];
-		expect(entry?.data.main?.[0]?.map(({ json }) => json) ?? []).toEqual([
-			{
-				taskId: task.json.taskId,
-				state: 'SUCCESS',
-				resultUrls: expect.any(Array) as unknown,
-				error: text("passed over 'Trigger'"),
-			},
-		]);
-	});
-
-	it('without the result stops the workflow with the URL, unless the node continues', async () => {
-		on.service.configure({ mediaStatus: 404 });
-		const stopped = await atLast(finished());
-		expect(stopped.error?.message).toMatch(/could not be downloaded \(HTTP 404\): http.*\/1\.png/);
-		const task = finished();
-		const { output } = await atLast(task, { ...downloading, ...keepsGoing });
-		const { taskId } = task.json;
-		const json = { taskId, resultUrls: [text('/media/')], error: text('HTTP 404') };
-		expect(output).toMatchObject([{ json }]);
-		const split = await atLast(finished(), { ...downloading, ...hasErrorOutput });
-		expect([split.output.length, split.errors.length]).toEqual([0, 1]);
+		expect(begun.row.status).toBe('waiting');
+		while (on.elapsed < 60 * MINUTE) await begun.wake();
+		// Callbacks that come meanwhile start nothing: the task has started the workflow.
+		const again = await begun.n8n.start('webhook', 'Trigger', [task]);
+		expect([again.row.status, again.ran.output]).toEqual(['success', []]);
+		on.service.resetSettings();
+		on.service.configure(files);
+		const { output, run } = await begun.end();
+		expect([run.status, output.length]).toEqual(['success', 1]);
+		expect(output[0]?.binary).toBeDefined();
+		const asked = on.service.requests.filter(({ host }) => host === 'media');
+		expect(asked.length).toBeLessThan(100);
 	});
 });
 
-it('of two executions that download the results of one task, as in two processes, one starts the workflow', async () => {
-	const task = finished();
-	const both = await passTime(
-		Promise.all(
-			[task, task].map(async (each) => await startTrigger(workflow(downloading), [each])),
-		),
-	);
-	expect(on.service.requests.filter(({ host }) => host === 'media')).toHaveLength(2);
-	expect(both.map(({ run }) => run.status)).toEqual(['success', 'success']);
-	expect(both.flatMap(({ output }) => output)).toHaveLength(1);
-});
+describe('an execution that dies before the workflow starts', () => {
+	/** A callback as it comes, and the execution that n8n begins for it. */
+	const callback = (taskId: string, id: string) =>
+		deliver({ ...on.credential, body: { taskId }, node: id });
+	const begun = async (taskId: string, id: string) => {
+		const { workflowData } = await passTime(callback(taskId, id).result);
+		return workflowData?.[0]?.[0] ?? { json: {} };
+	};
 
-it('a second try of the execution that a task has started goes on with the task', async () => {
-	on.service.configure({ mediaStatus: { status: 404, times: 1 } });
-	const task = finished();
-	expect(await counts([task, { ...downloading, ...threeTries }], [task])).toEqual([1, 0]);
-	expect(store.rows.size).toBe(1);
+	it.each([
+		['killed before it has run', undefined],
+		['that could not write its row', BUSY],
+	])('(%s) leaves the task to the next callback, at once', async (_how, error) => {
+		const id = `trigger of a start that died: ${String(error)}`;
+		const taskId = on.finishedTask();
+		const dying = await begun(taskId, id);
+		if (error) {
+			store.nextError = error;
+			expect((await start(dying, { id })).output).toEqual([]);
+		}
+		const next = await begun(taskId, id);
+		expect((await start(next, { id })).output).toHaveLength(1);
+		// From then on each callback is a duplicate.
+		expect(await passTime(outcome(callback(taskId, id)))).toMatchObject({
+			status: 200,
+			body: { accepted: false, reason: 'duplicate' },
+		});
+	});
+
+	it('of executions that were begun for callbacks that came together, one starts the workflow', async () => {
+		const id = 'trigger of callbacks that come together';
+		const taskId = on.finishedTask();
+		const tasks = await Promise.all([1, 2, 3].map(async () => await begun(taskId, id)));
+		const all = Promise.all(
+			tasks.map(async (task) => await startTrigger(workflow({ id }), [task])),
+		);
+		const ran = await passTime(all);
+		expect(ran.map(({ run }) => run.status)).toEqual(Array(3).fill('success'));
+		expect(ran.flatMap(({ output }) => output)).toHaveLength(1);
+	});
 });
 
 /** What the trigger puts out for a finished task whose callback has come. */
@@ -291,54 +257,4 @@ it('puts out a long result whole that is a data URI, and cuts it in the record',
 	const { output } = await start(workflowData?.[0]?.[0] ?? { json: {} });
 	expect(field(output, 'resultUrls')).toEqual([[uri]]);
 	expect(JSON.stringify(output[0]?.json.record)).toContain('… (6022 characters)');
-});
-
-it('a try of Retry On Fail after one in which the database failed goes by On Error as it was chosen', async () => {
-	on.service.configure({ mediaStatus: 404 });
-	store.nextError = BUSY;
-	const task = finished();
-	const how = { ...downloading, ...threeTries, ...keepsGoing };
-	const { output, run } = await atLast(task, how);
-	expect(run.status).toBe('success');
-	expect(output[0]?.json).toMatchObject({
-		taskId: task.json.taskId,
-		error: expect.stringContaining('HTTP 404') as string,
-	});
-});
-
-describe('the next callback', () => {
-	/** A callback that a trigger has admitted, and what the gate does with another callback of the task. */
-	async function admitted(id: string) {
-		const callback = { ...on.credential, body: { taskId: on.finishedTask() }, node: id };
-		const first = deliver(callback);
-		const { workflowData } = await first.result;
-		first.response.end(200);
-		const next = async () => await outcome(deliver(callback));
-		expect(await next()).toMatchObject({ body: { reason: 'duplicate' } });
-		return { task: workflowData?.[0]?.[0] ?? { json: {} }, next };
-	}
-
-	it('is admitted at once if the execution of the first one has failed', async () => {
-		const id = 'trigger of a failed start';
-		const { task, next } = await admitted(id);
-		store.nextError = BUSY;
-		const { error } = await start(task, { id });
-		expect(error).toBeDefined();
-		expect(await next()).toHaveProperty('starts');
-	});
-
-	it('is a duplicate while the execution of the first one sleeps, because its host is in trouble', async () => {
-		on.service.configure({ mediaStatus: 503 });
-		const id = 'trigger that downloads';
-		const { task, next } = await admitted(id);
-		const begun = await begin(task, new WorkflowN8n(workflow({ ...downloading, id })));
-		for (let wakes = 0; wakes < 5; wakes++) {
-			await begun.wake();
-			expect([begun.row.status, await next()]).toMatchObject([
-				'waiting',
-				{ body: { reason: 'duplicate' } },
-			]);
-		}
-		expect(on.elapsed).toBeGreaterThan(5 * MINUTE);
-	});
 });

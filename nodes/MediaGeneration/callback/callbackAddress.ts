@@ -164,10 +164,39 @@ function urlsOf(context: IExecuteFunctions, triggers: INode[]): string[] {
 	return triggers.map((node) => NodeHelpers.getNodeWebhookUrl(base, id, node, CALLBACK_PATH));
 }
 
-/** @returns the id of the trigger of this workflow at an address; undefined if there is none */
-export function triggerAt(context: IExecuteFunctions, address: string): string | undefined {
+/** The trigger that the result of a task goes to. */
+export interface Recipient {
+	/** The trigger's address; without n8n's own address, if that is where the trigger is. */
+	address: string;
+	/** The id of the trigger's node, if the trigger is in this workflow: its ledger tells whether it has started. */
+	triggerId?: string | undefined;
+}
+
+/** @param address the full address of a trigger */
+export function recipientAt(context: IExecuteFunctions, address: string): Recipient {
 	const [url] = address.split('?', 1);
-	return triggersOf(context).find((node) => urlsOf(context, [node])[0] === url)?.id;
+	const trigger = triggersOf(context).find((node) => urlsOf(context, [node])[0] === url);
+	return { address, ...(trigger && { triggerId: trigger.id }) };
+}
+
+/** @returns undefined if the value is no recipient */
+export function asRecipient(value: unknown): Recipient | undefined {
+	if (!isRecord(value) || typeof value.address !== 'string') return undefined;
+	const { address, triggerId } = value;
+	return { address, ...(typeof triggerId === 'string' && { triggerId }) };
+}
+
+/**
+ * The recipient's address with its token, by n8n's present address and the present key. If somebody else has the former
+ * address of n8n now, the token must not go there.
+ */
+export function signedAddress(
+	context: IExecuteFunctions,
+	{ address }: Recipient,
+	apiKey: string,
+): string {
+	const url = address.startsWith('/') ? `${webhookBase(context)}${address}` : address;
+	return callbackAddress(url, apiKey);
 }
 
 /**

@@ -1,6 +1,5 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { webhookBase } from '../n8n/internals';
 import { callN8n } from '../service/connect';
 import { classifyAnswer, isOk, type Kind } from '../service/meaning';
 import type { FinishedTask } from '../service/taskRecord';
@@ -8,47 +7,12 @@ import { TOKEN_PARAMETER } from '../shared/addresses';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { callbackAddress } from './callbackAddress';
 
-/** The trigger that the result of a task goes to. */
-export interface Recipient {
-	/** The trigger's address; without n8n's own address, if that is where the trigger is. */
-	address: string;
-	/** The id of the trigger's node, if the trigger is in this workflow: its ledger tells whether it has started. */
-	triggerId?: string | undefined;
-	/** The base URL of the order, under which the ledger may have the task: the user may change that of the credential. */
-	baseUrl?: string | undefined;
-}
-
-/** @returns undefined if the value is no recipient */
-export function asRecipient(value: unknown): Recipient | undefined {
-	if (!isRecord(value) || typeof value.address !== 'string') return undefined;
-	const { address, triggerId, baseUrl } = value;
-	return {
-		address,
-		...(typeof triggerId === 'string' && { triggerId }),
-		...(typeof baseUrl === 'string' && { baseUrl }),
-	};
-}
-
-/**
- * The recipient's address with its token, by n8n's present address and the present key. If somebody else has the former
- * address of n8n now, the token must not go there.
- */
-export function signedAddress(
-	context: IExecuteFunctions,
-	{ address }: Recipient,
-	apiKey: string,
-): string {
-	const url = address.startsWith('/') ? `${webhookBase(context)}${address}` : address;
-	return callbackAddress(url, apiKey);
-}
-
-/** What a trigger made of a result. `taken`: n8n has stored an execution. `notNow`: the trigger could not answer yes or no. */
-export interface DeliveryAnswer {
-	kind: 'taken' | 'notSelected' | 'refused' | 'notNow';
-	/** The words of the answer, if it is not a yes. */
-	words?: string;
+/** Why a trigger has not started for a task: it refuses the task, or it could not say yes or no. */
+export interface Refusal {
+	kind: 'refused' | 'notNow';
+	/** The words of its answer. */
+	words: string;
 }
 
 /** What is known of the deliveries of one task. Times are milliseconds of the clock. */
@@ -56,7 +20,7 @@ export interface Deliveries {
 	/** When the ledger was asked last. */
 	askedAt?: number;
 	/** The last answer of the trigger, and when it came. */
-	answer?: DeliveryAnswer;
+	answer?: Refusal;
 	at?: number;
 	/** Since when the trigger answers like this, and when it first answered. */
 	since?: number;
@@ -66,45 +30,25 @@ export interface Deliveries {
 /** A refusal is final when the trigger has given it for so long, milliseconds. */
 export const FINAL_AFTER_MS = 15 * 60_000;
 
-/** So long a trigger tries to download the results of a task before its items leave, milliseconds. */
-export const DOWNLOAD_TRIES_MS = 60 * 60_000;
-
-/** Writes down what a delivery has come to. @param now milliseconds of the clock */
-export function noteAnswer(deliveries: Deliveries, answer: DeliveryAnswer, now: number): void {
+/** Writes down why a trigger has not started. @param now milliseconds of the clock */
+export function noteAnswer(deliveries: Deliveries, answer: Refusal, now: number): void {
 	const { answer: before, since, firstAt = now } = deliveries;
 	const isSame = before?.kind === answer.kind;
 	Object.assign(deliveries, { answer, at: now, since: isSame ? since : now, firstAt });
 }
 
-/** Whether a trigger has just taken a task: its workflow starts within a minute. */
-export const isJustTaken = ({ answer, at, since }: Deliveries = {}): boolean =>
-	answer?.kind === 'taken' && at === since;
-
 /**
- * Whether a task needs no further delivery, or cannot be delivered. Otherwise the result is delivered again.
+ * Whether a task cannot be delivered. Otherwise its result is delivered again.
  *
  * @param until when the time of the task is up, milliseconds of the clock
- * @param hasLedger whether the ledger tells when the trigger has started. The answer *taken* says that n8n has stored an
- *   execution, which may be killed before its items leave.
  */
-export function endOfDeliveries(
+export function isUndeliverable(
 	{ answer, at = 0, since = at, firstAt = at }: Deliveries,
-	{ until, hasLedger }: { until: number; hasLedger: boolean },
-): 'result' | 'error' | undefined {
-	const sameMs = at - since;
-	switch (answer?.kind) {
-		case 'notSelected':
-			return 'result';
-		case 'taken':
-			// The execution may die at the end of its downloads: only the next delivery starts another one.
-			return !hasLedger || sameMs >= DOWNLOAD_TRIES_MS + FINAL_AFTER_MS ? 'result' : undefined;
-		case 'refused':
-			return sameMs >= FINAL_AFTER_MS ? 'error' : undefined;
-		case 'notNow':
-			return at >= Math.max(until, firstAt + FINAL_AFTER_MS) ? 'error' : undefined;
-		case undefined:
-			return undefined;
-	}
+	until: number,
+): boolean {
+	if (answer === undefined) return false;
+	if (answer.kind === 'refused') return at >= since + FINAL_AFTER_MS;
+	return at >= Math.max(until, firstAt + FINAL_AFTER_MS);
 }
 
 /** The trigger could not say yes or no: n8n does not answer, or the trigger could not read the task at the moment. */
@@ -118,9 +62,9 @@ const TRIGGER_LIMIT_MS = 30_000;
 
 /**
  * What a trigger made of a callback that it answered with 200. `accepted`: n8n has stored an execution for the task,
- * which goes on unless the task has started the workflow before.
+ * which goes on unless the task has started the workflow before. `duplicate`: the task has started the workflow.
  */
-type Delivery = 'accepted' | 'duplicate' | 'notSelected';
+export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
 
 /**
  * Sends the callback of a finished task to a trigger once more, as the service would send it. The request carries the

@@ -8,8 +8,7 @@ import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
-import { isTestAddress, triggerAt } from './callbackAddress';
-import type { Recipient } from './delivery';
+import { isTestAddress, type Recipient, recipientAt } from './callbackAddress';
 
 /** The key in the node's context of the tasks for which a check was started. */
 const CHECKED_KEY = 'checkedCallbacks';
@@ -27,11 +26,7 @@ export class ExpectedCallbacks {
 	/** Aborted at the end of the run. */
 	private readonly end = new AbortController();
 
-	/** @param baseUrl the address of the service */
-	constructor(
-		private readonly context: IExecuteFunctions,
-		private readonly baseUrl: string,
-	) {}
+	constructor(private readonly context: IExecuteFunctions) {}
 
 	/**
 	 * @param webhookUrl the address that the service calls, with its token
@@ -49,9 +44,8 @@ export class ExpectedCallbacks {
 		this.deliveries.push({
 			taskId,
 			until: clock.now() + timeoutMs,
+			...recipientAt(this.context, href),
 			address: isOwn ? href.slice(base.length) : href,
-			triggerId: triggerAt(this.context, href),
-			baseUrl: this.baseUrl,
 		});
 		this.early ??= this.leaveEarly();
 	}

@@ -18,20 +18,14 @@ import {
 	type WebhookAnswer,
 } from './verifyCallback';
 
-/**
- * Senders repeat a callback within minutes. A longer time would do harm: n8n may lose an execution that it has
- * stored, and then another callback must be able to start the workflow.
- */
+/** Senders repeat a callback within minutes. */
 const MAX_AGE_MS = 5 * 60_000;
 
-/** The answer to other callbacks of the same task; or n8n did not store the execution. */
-type Outcome = WebhookAnswer | 'notStored';
-
 /**
- * What became of the latest callbacks of this process. If several callbacks of a task come together, the first one
- * reads the task, and the others wait for its outcome. This only saves work: the ledger decides.
+ * The tasks that have just started their workflow, by `keyInProcess`, as far as this process has seen. This only saves work:
+ * the ledger decides. Callbacks that come together are all admitted, and one execution starts the workflow.
  */
-const recent = new ExpiringCache<Promise<Outcome>>(MAX_AGE_MS);
+export const recentStarts = new ExpiringCache<true>(MAX_AGE_MS);
 
 const EVENTS = ['SUCCESS', 'FAILURE'];
 
@@ -41,15 +35,6 @@ const notAccepted = (reason: string): WebhookAnswer => ({
 });
 const DUPLICATE = notAccepted('duplicate');
 const NOT_SELECTED = notAccepted('event not selected');
-
-/** What the execution that a callback has begun tells the gate. The keys are those of `keyInProcess`. */
-export const recentStarts = {
-	/** Lets the next callback of a task in: the execution has failed before it started the workflow. */
-	forget: (key: string): void => void recent.delete(key),
-
-	/** The execution still downloads the results: callbacks remain duplicates for a while. */
-	keep: (key: string): void => recent.set(key, Promise.resolve(DUPLICATE)),
-};
 
 /**
  * Admits a callback, or answers it. The cheap checks come first, and a callback without a valid token causes no
@@ -75,17 +60,10 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	}
 	const { connection, taskId, reference } = checked;
 	const node = context.getNode();
-	const { baseUrl } = connection;
 	// A test run shows every event, also an event that was seen before.
 	const isTest = modeOf(context) === 'manual';
-	const key = keyInProcess(context, { baseUrl, taskId });
-	for (let earlier = recent.get(key); earlier && !isTest; earlier = recent.get(key)) {
-		const outcome = await earlier;
-		if (outcome !== 'notStored') return outcome;
-	}
-	const reading = readFinished(connection, taskId, events, giveUpAt);
-	if (!isTest) recent.set(key, outcomeOf(key, reading, context.getResponseObject()));
-	const task = await reading;
+	if (!isTest && recentStarts.get(keyInProcess(context, taskId))) return DUPLICATE;
+	const task = await readFinished(connection, taskId, events, giveUpAt);
 	if ('status' in task) return task;
 	// n8n now stores an execution, answers, and begins the execution. If n8n is killed in between, nothing else names
 	// the task, and the sender does not come again.
@@ -94,8 +72,8 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		...taskJson(task, { reference }),
 		// The whole record: the execution parses it again, and only here are results that are data URIs complete.
 		record: task.record,
-		// For the ledger, and for results whose links have no host.
-		baseUrl,
+		// For results whose links have no host.
+		baseUrl: connection.baseUrl,
 	};
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
 }
@@ -104,7 +82,6 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 const LINKLESS_PAUSE_MS = MIN_READ_INTERVAL_MS;
 const LAST_READ_MS = 2_000;
 
-/** Never rejects: other callbacks of the task wait for it. */
 async function readFinished(
 	{ client }: Connection,
 	taskId: string,
@@ -112,7 +89,7 @@ async function readFinished(
 	giveUpAt: number,
 ): Promise<FinishedTask | WebhookAnswer> {
 	for (;;) {
-		// The look-up of the credential, or the wait for another callback, may have used a part of the time.
+		// The look-up of the credential may have used a part of the time.
 		const limitMs = Math.max(1, giveUpAt - clock.now());
 		const read = await settled(withTimeLimit(client.readTask(taskId, limitMs), limitMs));
 		if ('error' in read) {
@@ -137,34 +114,4 @@ async function readFinished(
 		if (hasEnded(task) || again > giveUpAt - LAST_READ_MS) return task;
 		await sleepUntil(again, undefined);
 	}
-}
-
-/** How often to look whether n8n has answered a sender that has hung up, milliseconds. */
-const LOOK_MS = 1_000;
-
-/** A sender that hangs up does not keep n8n from storing the execution, nor from answering then. */
-async function untilAnswered(
-	response: ReturnType<IWebhookFunctions['getResponseObject']>,
-): Promise<void> {
-	// The response of a sender that has hung up never closes again.
-	if (!response.destroyed) await new Promise((resolve) => response.once('close', resolve));
-	const giveUpAt = clock.now() + MAX_AGE_MS;
-	while (!response.writableEnded && clock.now() < giveUpAt) await clock.sleep(LOOK_MS, undefined);
-}
-
-/** n8n answers an admitted callback when the execution is stored. From then on other callbacks are duplicates. */
-async function outcomeOf(
-	key: string,
-	reading: Promise<FinishedTask | WebhookAnswer>,
-	response: ReturnType<IWebhookFunctions['getResponseObject']>,
-): Promise<Outcome> {
-	const task = await reading;
-	if (!('status' in task)) {
-		// Not each engine shows how it answers.
-		if (typeof response?.once !== 'function') return DUPLICATE;
-		await untilAnswered(response);
-		if (response.writableEnded && response.statusCode < 300) return DUPLICATE;
-	}
-	recent.delete(key);
-	return 'status' in task ? task : 'notStored';
 }

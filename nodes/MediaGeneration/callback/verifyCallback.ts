@@ -3,7 +3,7 @@ import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-w
 import { findTaskId } from '../service/answerFields';
 import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
 import { TOKEN_PARAMETER } from '../shared/addresses';
-import { clock, ExpiringCache, withTimeLimit } from '../shared/clock';
+import { ExpiringCache, withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { settled } from '../shared/promises';
@@ -19,17 +19,11 @@ const MAX_BODY_BYTES = 1024 * 1024;
  */
 const MAX_AGE_MS = 60_000;
 
-/** After this time a callback begins the next look-up, for which it does not wait: a busy n8n may take 10 s and more. */
-const RENEW_AFTER_MS = 30_000;
-
 /** The least time between two look-ups caused by wrong tokens: a sender of wrong tokens must not keep n8n busy. */
 const MIN_REFRESH_MS = 2_000;
 
 /** What callbacks share, because a look-up costs n8n more CPU time than the rest of a callback. */
-const credentials = new ExpiringCache<Credential>(MAX_AGE_MS);
-
-/** The latest look-ups, also those under way. */
-const lookUps = new ExpiringCache<Promise<Credential>>(RENEW_AFTER_MS);
+const lookUps = new ExpiringCache<Promise<Credential>>(MAX_AGE_MS);
 
 /** The latest look-ups caused by wrong tokens. */
 const refreshes = new ExpiringCache<true>(MIN_REFRESH_MS);
@@ -86,18 +80,12 @@ async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Pro
 	const key = `${context.getWorkflow().id}/${node.id}/${credentialIdOf(node)}`;
 	const isRefresh = isInDoubt && !refreshes.get(key);
 	if (isRefresh) refreshes.set(key, true);
-	const known = isInDoubt ? undefined : credentials.get(key);
-	let lookUp = isRefresh ? undefined : lookUps.get(key);
-	if (lookUp === undefined) {
-		const begunAt = clock.now();
-		lookUp = context.getCredentials(CREDENTIAL_TYPE);
-		lookUps.set(key, lookUp);
-		void lookUp.then(
-			(found) => credentials.set(key, found, begunAt),
-			() => lookUps.delete(key),
-		);
-	}
-	return known ?? (await lookUp);
+	const known = isRefresh ? undefined : lookUps.get(key);
+	if (known) return await known;
+	const lookUp = context.getCredentials<Credential>(CREDENTIAL_TYPE);
+	lookUps.set(key, lookUp);
+	lookUp.catch(() => lookUps.delete(key));
+	return await lookUp;
 }
 
 /**

@@ -26,8 +26,8 @@ let fallbackWasLogged = false;
  * Each method throws the database's error.
  */
 export class LedgerRow {
-	/** Whether the last call has found the row by its own name. */
-	private isOwnRow = false;
+	/** Whether the last call has found the row by its own name; otherwise all names share one row. */
+	isOwnRow = false;
 
 	/**
 	 * @param name names the row, and is its first entry

@@ -22,11 +22,12 @@ interface CodeWorkflow {
 	/** The nodes behind the first one. */
 	nodes?: INode[];
 	connections?: IConnections;
+	/** Where they differ from the settings of this workflow. */
 	settings: IWorkflowSettings;
 }
 
 /**
- * Starts an execution of a workflow that is made here, and waits for nothing. The list of executions of this workflow shows
+ * Starts an execution of a workflow that is made here, with the settings of this workflow, and waits for nothing. The list of executions of this workflow shows
  * that execution. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/callbacks.test.ts and
  * test/e2e/action.test.ts.
  *
@@ -68,10 +69,12 @@ async function startCode(
 		nodes: [trigger, sticky, ...nodes],
 		connections,
 		settings: {
+			...settingsOf(context),
+			// The engine v2 wakes no execution.
+			engineType: 'v1' as const,
 			executionOrder: 'v1' as const,
-			// The workflow's own policy may refuse all callers.
+			// The workflow calls itself, which its own policy may refuse to all callers. Nobody else can call what is made here.
 			callerPolicy: 'workflowsFromSameOwner' as const,
-			saveManualExecutions: true,
 			...settings,
 		},
 	};
@@ -130,7 +133,6 @@ function workflowOf(
 	{ parameters, title, nodeName, note }: SubExecution,
 ): Parameters<typeof startCode>[1] {
 	const { type, typeVersion, credentials }: INode = context.getNode();
-	const { errorWorkflow } = settingsOf(context);
 	return {
 		name: title,
 		start: START,
@@ -148,11 +150,10 @@ function workflowOf(
 		],
 		connections: { [START]: { main: [[{ node: nodeName, type: 'main', index: 0 }]] } },
 		settings: {
-			// The workflow's own time limit is not meant for this execution.
+			// The execution sleeps as long as its tasks may take. A limit counts from its start, and would end it before.
 			executionTimeout: -1,
-			saveDataErrorExecution: 'all',
-			// A sub-execution that is defined in code hears of no error workflow unless its own settings name one.
-			...(typeof errorWorkflow === 'string' && { errorWorkflow }),
+			// A success needs nobody. While the execution waits, n8n keeps it all the same.
+			saveDataSuccessExecution: 'none',
 		},
 	};
 }

@@ -66,7 +66,7 @@ export const completionFields: INodeProperties[] = [
 	completion,
 	notice(
 		'trigger',
-		"First add a Media Generation Trigger, and publish its workflow. The list of executions has an execution that is 'Waiting' until all results have arrived: do not stop it. For files, add 'Download Results' in the trigger.",
+		"First add a Media Generation Trigger, and publish its workflow. The list of executions has an execution that is 'Waiting' until all results have arrived: do not stop it. For files, put 'Task → Wait' behind the trigger.",
 	),
 	notice(
 		'return',
@@ -76,7 +76,6 @@ export const completionFields: INodeProperties[] = [
 	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },
 ];
 
-/** The default of an option is its value when it is added in the panel. Left out, a switch is off. */
 const downloadResults: INodeProperties = {
 	displayName: 'Download Results',
 	name: 'downloadResults',
@@ -85,16 +84,16 @@ const downloadResults: INodeProperties = {
 	description: 'Whether to attach each result as a file, which the output panel shows',
 };
 
-const outputBinaryField = (switchedOn: NonNullable<IDisplayOptions['show']>): INodeProperties => ({
+const outputBinaryField: INodeProperties = {
 	displayName: 'Put Output File in Field',
 	name: 'outputBinaryField',
 	type: 'string',
-	displayOptions: { show: switchedOn },
+	displayOptions: { show: { '/downloadResults': [true] } },
 	default: 'data',
 	placeholder: 'e.g. data',
 	description:
 		'Name of the binary field for the result. Further results of one task get _1, _2 and so on appended.',
-});
+};
 
 const splitResults: INodeProperties = {
 	displayName: 'Split Results',
@@ -132,11 +131,4 @@ export const includeInput: INodeProperties = {
 };
 
 /** The options of the action node where results leave it. */
-export const outputOptions = [outputBinaryField({ '/downloadResults': [true] }), splitResults];
-
-/** The options of the trigger. */
-export const triggerOutputOptions = [
-	downloadResults,
-	outputBinaryField({ downloadResults: [true] }),
-	splitResults,
-];
+export const outputOptions = [outputBinaryField, splitResults];

@@ -1,7 +1,11 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { callbackAddress, refuseEngineV2 } from '../callback/callbackAddress';
-import { asRecipient } from '../callback/delivery';
+import {
+	asRecipient,
+	callbackAddress,
+	recipientAt,
+	refuseEngineV2,
+} from '../callback/callbackAddress';
 import { isTool } from '../n8n/internals';
 import { executionIn, storedTasks } from '../n8n/storedExecution';
 import { readOutputOptions } from '../report/taskItems';
@@ -75,7 +79,7 @@ export async function planItem(
 			kind: 'read',
 			wait: operation === 'wait',
 			deliverTo: isRedelivery
-				? { address: await readAddress(parameters, addresses, base) }
+				? recipientAt(context, await readAddress(parameters, addresses, base))
 				: asRecipient(parameters.value('deliverTo')),
 		};
 		return entries.map((entry, part) => {

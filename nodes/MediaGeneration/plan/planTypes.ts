@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import type { Recipient } from '../callback/delivery';
+import type { Recipient } from '../callback/callbackAddress';
 import type { Destination } from '../report/taskItems';
 import type { ItemError } from '../shared/itemError';
 

@@ -1,4 +1,3 @@
-import { redeliver } from '../callback/delivery';
 import { fail, freeAfterFailure, ownFields, type TaskEntry } from '../create/taskEntry';
 import {
 	type CreatePlan,
@@ -13,11 +12,11 @@ import { fileStem } from '../report/resultFile';
 import { taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { hasEnded, type TaskRecord } from '../service/taskRecord';
+import { hasEnded } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { askLedger, deliver, hasTimeToCome } from './deliver';
+import { askLedger, deliver, hasTimeToCome, sendAgain } from './deliver';
 import { nextStep, noteRead, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
@@ -172,7 +171,10 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 async function finish(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<void> {
 	const { task, taskId = '' } = entry;
 	if (plan.kind === 'read' && plan.deliverTo !== undefined && task && !plan.wait) {
-		entry.fields = await redelivered(run, plan.deliverTo.address, task, entry);
+		const callerWaitsMs = run.calledAt + 1000 * heldSeconds(run.context) - clock.now();
+		const sent = await settled(sendAgain(run, plan.deliverTo, task, callerWaitsMs));
+		if ('error' in sent) throw ItemError.from(sent.error, taskJson(task, ownFields(entry)));
+		entry.fields = { ...sent.value };
 	}
 	entry.end = 'result';
 	if (plan.kind === 'create' && !isAwaited(plan)) {
@@ -181,20 +183,6 @@ async function finish(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promis
 			run.expectedCallbacks.add(taskId, plan.webhookUrl, plan.timeoutMs);
 		}
 	} else run.noteEnd(entry);
-}
-
-/** Sends the callback of a finished task to its trigger once more. @returns the fields `delivered` and `delivery` */
-async function redelivered(
-	{ context, calledAt }: RunContext,
-	address: string,
-	task: TaskRecord,
-	entry: TaskEntry,
-) {
-	if (task.state === 'PENDING') return { delivered: false };
-	const callerWaitsMs = calledAt + 1000 * heldSeconds(context) - clock.now();
-	const sent = await settled(redeliver(context, task, address, callerWaitsMs));
-	if ('value' in sent) return { delivered: true, ...(sent.value && { delivery: sent.value }) };
-	throw ItemError.from(sent.error, taskJson(task, ownFields(entry)));
 }
 
 /**

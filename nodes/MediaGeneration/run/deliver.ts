@@ -1,18 +1,19 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import { type Recipient, signedAddress } from '../callback/callbackAddress';
 import {
-	type DeliveryAnswer,
+	type Delivery,
 	noteAnswer,
 	redeliver,
-	signedAddress,
+	type Refusal,
 	TriggerBusy,
 } from '../callback/delivery';
 import { startCallbackWait } from '../callback/expectedCallbacks';
 import { hasStarted } from '../callback/ledger';
 import type { TaskEntry } from '../create/taskEntry';
 import { type DeliveredPlan, isDelivered } from '../plan/planTypes';
-import type { FinishedTask } from '../service/taskRecord';
-import { clock, Stopped } from '../shared/clock';
+import type { FinishedTask, TaskRecord } from '../service/taskRecord';
+import { clock, sleepUntil, Stopped } from '../shared/clock';
 import { count, ItemError, messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { NO_CREDENTIAL, type RunContext } from './runContext';
@@ -35,52 +36,110 @@ export function hasTimeToCome(
 
 /** Ends an entry if its trigger has started for the task. @returns whether the task goes on in this turn */
 export async function askLedger(run: RunContext, entry: TaskEntry): Promise<boolean> {
-	const { context, connection } = run;
 	const { plan, taskId = '', deliveries = {} } = entry;
 	if (!isDelivered(plan)) return true;
-	const { triggerId, baseUrl: ordered = connection.baseUrl } = plan.deliverTo;
 	deliveries.askedAt = clock.now();
-	const asked = [...new Set([ordered, connection.baseUrl])].map(async (baseUrl) => {
-		return await hasStarted(context, String(triggerId), { baseUrl, taskId });
-	});
-	const known = await Promise.allSettled(asked);
 	// What the ledger does not tell, the trigger tells.
-	if (!known.some((answer) => answer.status === 'fulfilled' && answer.value)) return true;
-	return end(run, entry, deliveries.answer ? 'accepted' : 'callback');
+	if ((await startOf(run, plan.deliverTo, taskId)) !== true) return true;
+	return end(run, entry, {
+		delivered: true,
+		delivery: deliveries.answer ? 'accepted' : 'callback',
+	});
 }
 
 /** Hands the result of a finished task to its trigger. @returns whether the task goes on in this turn */
 export async function deliver(run: RunContext, entry: TaskEntry): Promise<boolean> {
-	const { deliveries = {} } = entry;
-	const answer = await askTrigger(run, entry);
+	const { plan, task, deliveries = {} } = entry;
+	if (!isDelivered(plan) || task === undefined) return false;
+	const answer = await askTrigger(run, plan, task as FinishedTask);
 	if (answer === undefined) return false;
+	if ('delivered' in answer) return end(run, entry, answer);
 	noteAnswer(deliveries, answer, clock.now());
-	if (answer.kind !== 'refused' && answer.kind !== 'notNow') {
-		const delivery = answer.kind === 'taken' ? 'accepted' : answer.kind;
-		entry.fields = { delivered: true, delivery };
-	}
 	return true;
 }
 
-function end(run: RunContext, entry: TaskEntry, delivery: string): false {
-	entry.fields = { delivered: true, delivery };
+function end(run: RunContext, entry: TaskEntry, fields: Delivered): false {
+	entry.fields = { ...fields };
 	entry.end = 'result';
 	run.noteEnd(entry);
 	return false;
 }
 
+/** What leaves with a task that was delivered. `delivered`: the workflow has started for the task, or starts now. */
+interface Delivered {
+	delivered: boolean;
+	delivery?: Delivery | 'callback' | undefined;
+}
+
+const asDelivered = (delivery: Delivery | undefined): Delivered => ({
+	delivered: delivery !== 'notSelected',
+	delivery,
+});
+
+/**
+ * Sends the result of a task to its trigger once more (*Send Result Again*).
+ *
+ * @throws ItemError if the trigger did not take the callback, or has taken it and has not started its workflow
+ */
+export async function sendAgain(
+	run: RunContext,
+	recipient: Recipient,
+	task: TaskRecord,
+	callerWaitsMs: number,
+): Promise<Delivered> {
+	if (task.state === 'PENDING') return { delivered: false };
+	const { taskId } = task;
+	if (await startOf(run, recipient, taskId)) return asDelivered('duplicate');
+	const delivery = await redeliver(run.context, task, recipient.address, callerWaitsMs);
+	if (delivery !== 'accepted' || (await startsNow(run, recipient, taskId))) {
+		return asDelivered(delivery);
+	}
+	throw new ItemError(notStarted(taskId), {
+		description:
+			'Look at the newest execution of that workflow in the list of executions: has it failed, or does it wait for a place? Then send the result again. A task that has started the workflow starts nothing twice.',
+	});
+}
+
+const notStarted = (taskId: string): string =>
+	`The trigger took the callback of task ${taskId}, and has not started its workflow`;
+
+/** Whether the trigger has started for a task; undefined if nobody can tell: its ledger is in another workflow, or away. */
+async function startOf(
+	{ context }: RunContext,
+	{ triggerId }: Recipient,
+	taskId: string,
+): Promise<boolean | undefined> {
+	if (triggerId === undefined) return undefined;
+	const told = await settled(hasStarted(context, triggerId, taskId));
+	return 'value' in told ? told.value : undefined;
+}
+
+/** n8n begins an execution after its answer. How often and when the ledger is asked for it, milliseconds. */
+const MOST_QUESTIONS = 6;
+const FIRST_GAP_MS = 250;
+
+/** Whether a trigger that has taken a task starts its workflow: the execution may die before. */
+async function startsNow(run: RunContext, recipient: Recipient, taskId: string): Promise<boolean> {
+	for (let asked = 1; ; asked++) {
+		// If nobody can tell, the word of the trigger counts.
+		if ((await startOf(run, recipient, taskId)) !== false) return true;
+		const nextAt = clock.now() + FIRST_GAP_MS * 2 ** (asked - 1);
+		if (asked === MOST_QUESTIONS || nextAt > run.turn.readsUntil) return false;
+		await sleepUntil(nextAt, run.signal);
+	}
+}
+
 /** @returns undefined if this turn has no time for it: a delivery makes the trigger read the task */
-async function askTrigger(run: RunContext, entry: TaskEntry): Promise<DeliveryAnswer | undefined> {
+async function askTrigger(
+	run: RunContext,
+	{ deliverTo }: DeliveredPlan,
+	task: FinishedTask,
+): Promise<Delivered | Refusal | undefined> {
 	const { context, connection, window, turn } = run;
-	const { plan, task } = entry;
-	if (!isDelivered(plan)) return undefined;
 	if (connection.isBroken) return { kind: 'notNow', words: NO_CREDENTIAL };
-	const address = signedAddress(context, plan.deliverTo, connection.apiKey);
+	const address = signedAddress(context, deliverTo, connection.apiKey);
 	const sent = await settled(
-		window.read(
-			async () => ({ told: await redeliver(context, task as FinishedTask, address) }),
-			turn.readsUntil,
-		),
+		window.read(async () => ({ told: await redeliver(context, task, address) }), turn.readsUntil),
 	);
 	if ('error' in sent) {
 		const { error } = sent;
@@ -92,7 +151,8 @@ async function askTrigger(run: RunContext, entry: TaskEntry): Promise<DeliveryAn
 	if (told === undefined) {
 		return { kind: 'refused', words: 'Something else answers in place of the trigger' };
 	}
-	return { kind: told === 'notSelected' ? told : 'taken' };
+	const isStarted = told !== 'accepted' || (await startsNow(run, deliverTo, task.taskId));
+	return isStarted ? asDelivered(told) : { kind: 'notNow', words: notStarted(task.taskId) };
 }
 
 /**
@@ -116,12 +176,11 @@ export async function lostResults({
 	const lists = lost.map(
 		({ taskId, error, deliveries }) => `${taskId}: ${error?.message ?? deliveries?.answer?.words}`,
 	);
-	return new ItemError(
-		`${count(lost.length, 'task')} of '${creatorOf(context)}' did not reach the trigger`,
-		{
-			description: `Deliver them with the operation Task → Send Result Again, or retry this execution. ${lists.join('; ')}`,
-		},
-	);
+	const message = `${count(lost.length, 'task')} of '${creatorOf(context)}' did not reach the trigger`;
+	const description = `Deliver them with the operation Task → Send Result Again, or retry this execution. ${lists.join('; ')}`;
+	// The settings of the workflow may have n8n store no execution that fails.
+	context.logger.warn(`${context.getNode().name}: ${message}. ${description}`);
+	return new ItemError(message, { description });
 }
 
 /** @returns whether another execution goes on with these tasks */
@@ -150,11 +209,9 @@ export function describeDeliveries(entries: readonly TaskEntry[]): string | unde
 	const answers = awaited.flatMap(({ end, deliveries }) =>
 		end === undefined && deliveries?.answer ? deliveries.answer : [],
 	);
-	const taken = answers.filter(({ kind }) => kind === 'taken').length;
-	const trouble = answers.find(({ words }) => words !== undefined);
+	const [trouble] = answers;
 	return [
 		`${ended.length} of ${count(awaited.length, 'result')} have reached the trigger (${byCallback} by callback)`,
-		...(taken > 0 ? [`the trigger works on ${taken} more`] : []),
 		...(trouble ? [`its last answer: ${trouble.words}`] : []),
 	].join('; ');
 }

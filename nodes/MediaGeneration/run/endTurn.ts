@@ -1,6 +1,5 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { isJustTaken } from '../callback/delivery';
 import { notSent } from '../create/createTask';
 import type { Journal } from '../create/journal';
 import { fail, isToOrder, ownFields, type TaskEntry } from '../create/taskEntry';
@@ -40,7 +39,7 @@ export async function goToSleep(
 	const isOverdue = (entry: TaskEntry) => {
 		const { until = Infinity, readAt, createdAt = 0, dueAt = Infinity, deliveries } = entry;
 		const triedAt = Math.max(readAt ?? createdAt, deliveries?.at ?? -Infinity);
-		return until <= now || isJustTaken(deliveries) || (dueAt <= now && triedAt < turnStartedAt);
+		return until <= now || (dueAt <= now && triedAt < turnStartedAt);
 	};
 	const wakeAt = nextWakeAt(
 		{

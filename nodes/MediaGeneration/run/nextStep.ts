@@ -1,4 +1,4 @@
-import { endOfDeliveries } from '../callback/delivery';
+import { isUndeliverable } from '../callback/delivery';
 import {
 	errorOf,
 	inDoubt,
@@ -8,13 +8,7 @@ import {
 	storedError,
 	type TaskEntry,
 } from '../create/taskEntry';
-import {
-	type CreatePlan,
-	type DeliveredPlan,
-	isAwaited,
-	isDelivered,
-	type TaskPlan,
-} from '../plan/planTypes';
+import { type CreatePlan, isAwaited, isDelivered, type TaskPlan } from '../plan/planTypes';
 import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
@@ -96,7 +90,7 @@ export function nextStep(entry: TaskEntry, view: RunView, now: number): Step {
 	if (!hasEnded(task) && !isLinkless(entry, plan, view, now)) {
 		return readStep(entry, plan, view, now);
 	}
-	if (isDelivered(plan)) return deliveryStep(entry, plan, now);
+	if (isDelivered(plan)) return deliveryStep(entry, now);
 	return task.state === 'FAILURE'
 		? afterFailure(entry, plan, task, view, now)
 		: afterSuccess(entry, plan, view, now);
@@ -271,14 +265,10 @@ function isToAskLedger(
 }
 
 /** Decides what happens next to a task that has ended, and whose result goes to a trigger. */
-function deliveryStep(
-	{ deliveries = {}, until = Infinity }: TaskEntry,
-	{ deliverTo: { triggerId } }: DeliveredPlan,
-	now: number,
-): Step {
+function deliveryStep({ deliveries = {}, until = Infinity }: TaskEntry, now: number): Step {
 	const { answer, at = -Infinity } = deliveries;
-	const end = endOfDeliveries(deliveries, { until, hasLedger: triggerId !== undefined });
-	if (end === 'result') return { kind: 'result' };
-	if (end === 'error') return { kind: 'failed', error: new ItemError(answer?.words ?? '') };
+	if (isUndeliverable(deliveries, until)) {
+		return { kind: 'failed', error: new ItemError(answer?.words ?? '') };
+	}
 	return { kind: 'deliver', at: Math.max(now, at + DELIVERY_PAUSE_MS) };
 }

@@ -103,7 +103,7 @@ export class RunContext {
 		this.creator = new TaskCreator(context, client, queue, journal, row, turn, onFailure, signal);
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);
-		this.expectedCallbacks = new ExpectedCallbacks(context, connection.baseUrl);
+		this.expectedCallbacks = new ExpectedCallbacks(context);
 		if (connection.isBroken) this.queue.noteQuiet();
 		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);
 		this.ownIds = new Set(journal.ownTaskIds());

@@ -185,7 +185,7 @@ function charged(paid: readonly End[]): string {
 const isShown = ({ plan, json, isFailed, isCreated }: End) =>
 	isCreated && !isFailed && plan.kind === 'create' && [json.resultUrls].flat().length > 0;
 
-/** Says which callbacks cannot arrive, and what the node does instead. */
+/** Says which addresses were not sent, since no callback can arrive, and what the node does instead. */
 function unreached(creates: readonly CreatePlan[], baseUrl: string): string | undefined {
 	const addresses = creates.flatMap(({ webhookUrl }) => webhookUrl ?? []);
 	const address = addresses.find((url) => isOutOfReach(url, baseUrl));
@@ -193,7 +193,7 @@ function unreached(creates: readonly CreatePlan[], baseUrl: string): string | un
 	const checks = isTestAddress(address)
 		? "At a test URL n8n does not check: use the trigger's production URL"
 		: 'n8n checks after one minute, then less and less often (at most 15 minutes apart)';
-	return `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network. ${checks}. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`;
+	return `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network, so the order names no callback address. ${checks}. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`;
 }
 
 /** Says where the results appear if the items leave while their tasks are pending. */

@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { isOutOfReach } from '../shared/addresses';
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { cutDataUris, quoted } from '../shared/media';
@@ -92,7 +93,9 @@ export class ServiceClient {
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
 		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
-		const task = { model, input, webhook_url: webhookUrl };
+		// Services refuse a create whose callback cannot arrive. Without callbacks n8n looks for the results by itself.
+		const isSent = webhookUrl !== undefined && !isOutOfReach(webhookUrl, this.baseUrl);
+		const task = { model, input, ...(isSent && { webhook_url: webhookUrl }) };
 		// Text and not an object, because n8n's HTTP library leaves out fields such as `prototype`.
 		const written = await settled(async () => JSON.stringify(task));
 		if ('error' in written) {

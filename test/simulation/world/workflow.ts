@@ -85,10 +85,7 @@ export function nodesOf(
 		node(
 			'Trigger',
 			'mediaGenerationTrigger',
-			{
-				events: isBroken ? '={{ $json.nothing.at.all }}' : ['SUCCESS', 'FAILURE'],
-				options: { ...(trigger.downloads && { downloadResults: true }) },
-			},
+			{ events: isBroken ? '={{ $json.nothing.at.all }}' : ['SUCCESS', 'FAILURE'] },
 			{ credentials, webhookId: '3f1c2a', ...retryOnFail(trigger.maxTries) },
 		),
 		node('Done', 'sink'),

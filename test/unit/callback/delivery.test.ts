@@ -1,41 +1,29 @@
 import {
-	asRecipient,
 	type Deliveries,
-	type DeliveryAnswer,
-	endOfDeliveries,
 	FINAL_AFTER_MS,
-	isJustTaken,
+	isUndeliverable,
 	noteAnswer,
-	signedAddress,
+	type Refusal,
 } from '../../../nodes/MediaGeneration/callback/delivery';
+import {
+	asRecipient,
+	signedAddress,
+} from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { HOUR, MINUTE } from '../../durations';
 import { API_KEY, executeContext, TRIGGER_PATH } from '../../workflow/engine';
 
-type Kind = DeliveryAnswer['kind'];
+type Kind = Refusal['kind'];
 
 /** What is known after these answers of a trigger, each with its minute. */
 function after(...answers: Array<[minute: number, kind: Kind]>): Deliveries {
 	const deliveries: Deliveries = {};
-	for (const [minute, kind] of answers) noteAnswer(deliveries, { kind }, minute * MINUTE);
+	for (const [minute, kind] of answers)
+		noteAnswer(deliveries, { kind, words: '' }, minute * MINUTE);
 	return deliveries;
 }
 
-const end = (deliveries: Deliveries, { until = 24 * HOUR, hasLedger = true } = {}) =>
-	endOfDeliveries(deliveries, { until, hasLedger });
-
-describe('a task ends', () => {
-	it.each<[string, Array<[number, Kind]>, { until?: number; hasLedger?: boolean }, string]>([
-		['when its event is not selected', [[0, 'notSelected']], {}, 'result'],
-		['when a trigger without a ledger has it', [[0, 'taken']], { hasLedger: false }, 'result'],
-		[
-			'when a trigger has said that it has it for a quarter of an hour more than its downloads may take',
-			[
-				[0, 'taken'],
-				[75, 'taken'],
-			],
-			{},
-			'result',
-		],
+describe('a task cannot be delivered', () => {
+	it.each<[string, Array<[number, Kind]>, number]>([
 		[
 			'when a trigger has refused it for a quarter of an hour, long before its time is up',
 			[
@@ -43,17 +31,15 @@ describe('a task ends', () => {
 				[7, 'refused'],
 				[15, 'refused'],
 			],
-			{},
-			'error',
+			24 * HOUR,
 		],
 		[
-			'when its time is up and the trigger cannot answer',
+			'when its time is up and the trigger cannot answer, or does not start',
 			[
 				[0, 'notNow'],
 				[60, 'notNow'],
 			],
-			{ until: HOUR },
-			'error',
+			HOUR,
 		],
 		[
 			'when its time is up, refused or not answered in turns',
@@ -63,49 +49,40 @@ describe('a task ends', () => {
 				[20, 'refused'],
 				[30, 'notNow'],
 			],
-			{ until: 20 * MINUTE },
-			'error',
+			20 * MINUTE,
 		],
-	])('%s', (_when, answers, rule, expected) => {
-		expect(end(after(...answers), rule)).toBe(expected);
+	])('%s', (_when, answers, until) => {
+		expect(isUndeliverable(after(...answers), until)).toBe(true);
 	});
 });
 
 describe('a task is delivered again', () => {
-	it.each<[string, Array<[number, Kind]>, { until?: number; hasLedger?: boolean }]>([
-		['at first', [], {}],
-		[
-			'while a trigger has it and its ledger does not say so yet',
-			[
-				[0, 'taken'],
-				[74, 'taken'],
-			],
-			{},
-		],
+	it.each<[string, Array<[number, Kind]>, number]>([
+		['at first', [], 24 * HOUR],
 		[
 			'while the trigger has refused it for less than a quarter of an hour',
 			[
 				[0, 'refused'],
 				[14, 'refused'],
 			],
-			{ until: MINUTE },
+			MINUTE,
 		],
 		[
 			'while another answer came in between',
 			[
 				[0, 'refused'],
-				[8, 'taken'],
+				[8, 'notNow'],
 				[16, 'refused'],
 			],
-			{},
+			24 * HOUR,
 		],
 		[
-			'while the trigger cannot answer, as long as its time',
+			'while the trigger cannot answer, or does not start, as long as its time',
 			[
 				[0, 'notNow'],
 				[23 * 60, 'notNow'],
 			],
-			{},
+			24 * HOUR,
 		],
 		[
 			'for a quarter of an hour after n8n was down for longer than its time',
@@ -113,20 +90,14 @@ describe('a task is delivered again', () => {
 				[0, 'notNow'],
 				[14, 'notNow'],
 			],
-			{ until: -HOUR },
+			-HOUR,
 		],
-	])('%s', (_while, answers, rule) => {
-		expect(end(after(...answers), rule)).toBeUndefined();
+	])('%s', (_while, answers, until) => {
+		expect(isUndeliverable(after(...answers), until)).toBe(false);
 	});
 });
 
 it('an answer is final after a quarter of an hour', () => expect(FINAL_AFTER_MS).toBe(15 * MINUTE));
-
-it('what was taken just now starts within a minute', () => {
-	expect(isJustTaken(after([0, 'refused'], [1, 'taken']))).toBe(true);
-	expect(isJustTaken(after([0, 'taken'], [1, 'taken']))).toBe(false);
-	expect(isJustTaken(undefined)).toBe(false);
-});
 
 describe('the address of a recipient', () => {
 	it("has n8n's present address, the token of the present key, and the reference", () => {

@@ -1,5 +1,5 @@
-import { type Start, TaskStart } from '../../../nodes/MediaGeneration/callback/ledger';
-import { executeContext, SERVICE, TRIGGER } from '../../workflow/engine';
+import { claimStart, hasStarted } from '../../../nodes/MediaGeneration/callback/ledger';
+import { executeContext, TRIGGER } from '../../workflow/engine';
 import { SECOND_ROW, store, useProcessedData } from '../../workflow/processedData';
 
 /** Each context is another execution. */
@@ -17,11 +17,7 @@ const execution = (
 	return context;
 };
 
-/** The whole way of an execution. */
-const mayStart = async (taskId: string, context = execution(), more: Partial<Start> = {}) => {
-	const start = new TaskStart(context, { baseUrl: SERVICE, taskId, ...more });
-	return !(await start.isTaken()) && (await start.claim());
-};
+const mayStart = async (taskId: string, context = execution()) => await claimStart(context, taskId);
 
 useProcessedData();
 
@@ -33,7 +29,7 @@ describe('a task', () => {
 		expect((await Promise.all(all)).filter(Boolean)).toHaveLength(1);
 	});
 
-	it("is named in n8n's log before its row is there, and by each try of the execution", async () => {
+	it("is named in n8n's log before its row is there", async () => {
 		const context = execution();
 		const rows: number[] = [];
 		const info = jest.spyOn(context.logger, 'info');
@@ -43,12 +39,9 @@ describe('a task', () => {
 		tries.push(await mayStart('task-1', context));
 		const named = info.mock.calls.map(([text]) => text);
 		info.mockRestore();
-		expect([tries, rows]).toEqual([
-			[true, false, true],
-			[0, 1],
-		]);
+		expect([tries, rows]).toEqual([[true, false, true], [0]]);
 		const line = `task task-1 starts the workflow (execution ${context.getExecutionId()})`;
-		expect(named).toEqual(Array(2).fill(expect.stringContaining(line)));
+		expect(named).toEqual([expect.stringContaining(line)]);
 	});
 
 	it('is recorded by each trigger node for itself', async () => {
@@ -66,34 +59,37 @@ describe('a task', () => {
 		expect(started).toEqual([true, false, false]);
 	});
 
-	it('of another service with the same id starts, once for each service', async () => {
-		for (const baseUrl of [SERVICE, 'https://other.example.com']) {
-			expect(await mayStart('17', execution(), { baseUrl })).toBe(true);
-			expect(await mayStart('17', execution(), { baseUrl })).toBe(false);
-		}
+	it('is one row, which names the execution that has started', async () => {
+		const all = Array.from({ length: 5 }, () => execution());
+		await Promise.all(all.map(async (context) => await mayStart('task-1', context)));
+		const first = `execution ${all[0]?.getExecutionId()}`;
+		expect([...store.rows.values()]).toEqual([['task-1', first]]);
+		await mayStart('task-1');
+		expect([...store.rows.values()]).toEqual([['task-1', first]]);
 	});
 
-	it('is one row with one entry', async () => {
-		await Promise.all(Array.from({ length: 5 }, async () => await mayStart('task-1')));
-		expect([...store.rows.values()].map(({ length }) => length)).toEqual([1]);
+	it('is told by the ledger of its trigger, to another node of the workflow', async () => {
+		const other = executeContext();
+		const told = async () => await hasStarted(other, 'trigger', 'task-1');
+		expect(await told()).toBe(false);
+		await mayStart('task-1');
+		expect([await told(), await hasStarted(other, 'another', 'task-1')]).toEqual([true, false]);
 	});
 });
 
 describe('the execution that recorded a task', () => {
-	it('goes on with it in its next try, also where the row is gone meanwhile', async () => {
+	it('goes on with it in its next try', async () => {
 		const context = execution();
-		expect(await mayStart('task-1', context)).toBe(true);
-		store.rows.clear();
-		expect(await mayStart('task-1', context)).toBe(true);
-		expect(store.rows.size).toBe(0);
+		for (let tries = 0; tries < 3; tries++) expect(await mayStart('task-1', context)).toBe(true);
+		expect(store.rows.size).toBe(1);
 	});
 
-	it('does not where nothing was written, and another was first meanwhile: a person is to decide', async () => {
+	it('does not where nothing was written, and another was first meanwhile', async () => {
 		const context = execution();
 		store.nextError = new Error(LOST);
 		await expect(mayStart('task-1', context)).rejects.toThrow(LOST);
 		expect(await mayStart('task-1')).toBe(true);
-		await expect(mayStart('task-1', context)).rejects.toThrow('It is not known');
+		expect(await mayStart('task-1', context)).toBe(false);
 		expect(await mayStart('task-1', execution('retry'))).toBe(true);
 	});
 
@@ -104,12 +100,12 @@ describe('the execution that recorded a task', () => {
 		expect(await mayStart('task-1', context)).toBe(true);
 	});
 
-	it("says so where the database's answer was lost, and starts when it is retried", async () => {
+	it("starts in its next try where the database's answer was lost, and others do not", async () => {
 		const context = execution();
 		store.answerIsLost = true;
 		await expect(mayStart('task-1', context)).rejects.toThrow(LOST);
-		await expect(mayStart('task-1', context)).rejects.toThrow('It is not known');
 		expect(await mayStart('task-1')).toBe(false);
+		expect(await mayStart('task-1', context)).toBe(true);
 		expect(await mayStart('task-1', execution('retry'))).toBe(true);
 	});
 
@@ -184,5 +180,11 @@ describe("the node's own id", () => {
 		}
 		expect(warn.mock.calls).toEqual([[expect.stringContaining('in one row')]]);
 		warn.mockRestore();
+	});
+
+	it('tells nobody then whether a task has started', async () => {
+		const context = executeContext();
+		context.helpers.getProcessedDataCount = async () => await Promise.resolve(7);
+		expect(await hasStarted(context, 'trigger', 'task-1')).toBeUndefined();
 	});
 });

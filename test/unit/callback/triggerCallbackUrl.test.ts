@@ -2,7 +2,7 @@ import type { IDataObject, WorkflowExecuteMode } from 'n8n-workflow';
 import nock from '../../nock';
 
 import {
-	triggerAt,
+	recipientAt,
 	triggerOfThisWorkflow,
 } from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
@@ -100,9 +100,10 @@ describe('a published trigger', () => {
 it('the trigger at an address is named, and none where there is no trigger', () => {
 	const context = contextOf({ triggers: [TRIGGER, SECOND] });
 	const second = `https://n8n.test/webhook/${SECOND.webhookId}/callback`;
-	expect(triggerAt(context, `${second}?token=a`)).toBe('second');
-	expect(triggerAt(context, URL_OF_TRIGGER)).toBe('trigger-0');
-	expect(triggerAt(context, 'https://n8n.test/webhook/none/callback')).toBeUndefined();
+	const at = (address: string) => recipientAt(context, address).triggerId;
+	expect(at(`${second}?token=a`)).toBe('second');
+	expect(at(URL_OF_TRIGGER)).toBe('trigger-0');
+	expect(at('https://n8n.test/webhook/none/callback')).toBeUndefined();
 });
 
 describe('a workflow whose static data do not tell', () => {

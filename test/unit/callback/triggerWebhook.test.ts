@@ -1,7 +1,9 @@
 import nock from '../../nock';
 
+import { recentStarts } from '../../../nodes/MediaGeneration/callback/gate';
+import { keyInProcess } from '../../../nodes/MediaGeneration/callback/ledger';
 import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackAddress';
-import { API_KEY, executeContext, SERVICE, TRIGGER_PATH } from '../../workflow/engine';
+import { API_KEY, executeContext, SERVICE, TRIGGER, TRIGGER_PATH } from '../../workflow/engine';
 import { passTime, settle, time, virtualTime } from '../../workflow/time';
 import { type Arrived, type Callback, deliver as deliverTo, outcome } from './webhook';
 import { MINUTE } from '../../durations';
@@ -44,16 +46,18 @@ const asked = (baseUrl = SERVICE, options?: nock.Options) =>
 /** The service answers one read of the task with this. */
 const service = (record: object = RECORD, status = 200) => asked().reply(status, record);
 
-/** The first callback of the task, which starts the workflow. n8n has not stored the execution yet. */
+/** The first callback of the task, which n8n is to start the workflow for. */
 const first = async (callback?: Callback) => {
 	service();
-	const arrived = deliver(callback);
-	expect(await outcome(arrived)).toHaveProperty('starts');
-	return arrived.response;
+	expect(await came(callback)).toHaveProperty('starts');
 };
 
-/** The task has started the workflow. */
-const hasStarted = async (callback?: Callback) => (await first(callback)).end(200);
+/** The task has started the workflow, as the execution tells the process. */
+const hasStarted = async (callback?: Callback) => {
+	await first(callback);
+	const context = executeContext({ node: { ...TRIGGER, id: node } });
+	recentStarts.set(keyInProcess(context, 'task-1'), true);
+};
 
 const free = (callback: Callback): Callback => ({
 	...callback,
@@ -220,7 +224,7 @@ describe('what cannot be checked', () => {
 });
 
 describe('a callback that comes again', () => {
-	it('after its execution was stored is a duplicate for five minutes, and costs no read', async () => {
+	it('after its task has started the workflow is a duplicate for five minutes, and costs no read', async () => {
 		await hasStarted();
 		const read = service();
 		time.jump(5 * MINUTE - 1);
@@ -230,44 +234,10 @@ describe('a callback that comes again', () => {
 		expect(await came()).toEqual(STARTS);
 	});
 
-	it('after n8n could not store its execution starts it', async () => {
-		(await first()).end(500);
+	it('while no execution has started for its task is admitted: the first one may have died', async () => {
+		await first();
 		service();
 		expect(await came()).toEqual(STARTS);
-	});
-
-	describe('after its sender has hung up', () => {
-		/** While the task was read, or later. */
-		const hungUp = async (isEarly: boolean) => {
-			service();
-			const { response, result } = deliver();
-			if (isEarly) response.close();
-			await result;
-			if (!isEarly) response.close();
-			return response;
-		};
-
-		it.each([true, false])(
-			'comes again while n8n stores the execution, and is a duplicate when n8n has stored it (%s)',
-			async (isEarly) => {
-				const response = await hungUp(isEarly);
-				const read = service();
-				expect(await passTime(came())).toMatchObject(TRY_AGAIN);
-				response.writableEnded = true;
-				expect(await passTime(came())).toMatchObject(DUPLICATE);
-				expect(read.isDone()).toBe(false);
-			},
-		);
-
-		it('starts it where n8n could not store the execution, or never answers', async () => {
-			const response = await hungUp(false);
-			response.status(500).writableEnded = true;
-			service();
-			expect(await passTime(came())).toEqual(STARTS);
-			await passTime(time.pass(5 * MINUTE));
-			service();
-			expect(await came()).toEqual(STARTS);
-		});
 	});
 
 	it('at another trigger starts that one', async () => {
@@ -285,7 +255,7 @@ describe('a callback that comes again', () => {
 	});
 
 	it('in a test run is shown again, and then starts the workflow as if it came for the first time', async () => {
-		await hasStarted({ mode: 'manual' });
+		await first({ mode: 'manual' });
 		for (const mode of ['manual', 'webhook'] as const) {
 			service();
 			expect(await came({ mode })).toEqual(STARTS);
@@ -293,52 +263,10 @@ describe('a callback that comes again', () => {
 	});
 });
 
-describe('callbacks of one task that arrive together', () => {
-	/** The one of them that is decided first, and those that wait for it. */
-	const firstOf = async (all: Arrived[]) => {
-		const ready = all.map(async (arrived) => await arrived.result.then(() => arrived));
-		const decided = await Promise.race(ready);
-		return { decided, others: all.filter((arrived) => arrived !== decided) };
-	};
-
-	/** The one that starts the workflow, which n8n is about to store, and those that wait for it. */
-	const together = async (waiting: number) => {
-		service();
-		const { decided, others } = await firstOf(Array.from({ length: waiting + 1 }, () => deliver()));
-		expect(await outcome(decided)).toEqual(STARTS);
-		return { first: decided.response, others };
-	};
-
-	it('are read once, and all but the first are duplicates when the first is stored, and not before', async () => {
-		const { first, others } = await together(5);
-		await settle();
-		expect(others.map(({ response }) => response.body)).toEqual(Array(5).fill(undefined));
-		first.end(200);
-		expect(await Promise.all(others.map(outcome))).toEqual(Array(5).fill(DUPLICATE));
-	});
-
-	it('are taken over by the next one where the first could not be stored', async () => {
-		const { first, others } = await together(3);
-		service();
-		first.end(500);
-		const next = await firstOf(others);
-		expect(await outcome(next.decided)).toEqual(STARTS);
-		next.decided.response.end(200);
-		expect(await Promise.all(next.others.map(outcome))).toEqual(Array(2).fill(DUPLICATE));
-	});
-
-	it('share the answer where there is one: the service does not know the task', async () => {
-		service({}, 404);
-		const outcomes = await Promise.all([deliver(), deliver(), deliver()].map(outcome));
-		expect(outcomes).toMatchObject(Array(3).fill({ status: 404 }));
-	});
-
-	it('are told to come again where a busy n8n has not stored the first within 8 s', async () => {
-		const { others } = await together(1);
-		const startedAt = Date.now();
-		expect(await passTime(Promise.all(others.map(outcome)))).toMatchObject([TRY_AGAIN]);
-		expect(Date.now() - startedAt).toBe(8_000);
-	});
+it('callbacks of one task that arrive together are all admitted, and none waits for another: the ledger decides', async () => {
+	asked().times(5).reply(200, RECORD);
+	const all = Array.from({ length: 5 }, () => deliver());
+	expect(await Promise.all(all.map(outcome))).toEqual(Array(5).fill(STARTS));
 });
 
 describe('where the service keeps silent, an answer within 10 s', () => {
@@ -346,7 +274,9 @@ describe('where the service keeps silent, an answer within 10 s', () => {
 	const silence = () => {
 		let release = () => {};
 		const released = new Promise<void>((resolve) => (release = resolve));
-		asked().reply(async () => await released.then(() => [200, RECORD]));
+		asked()
+			.times(3)
+			.reply(async () => await released.then(() => [200, RECORD]));
 		return release;
 	};
 
@@ -384,28 +314,17 @@ describe('where the service keeps silent, an answer within 10 s', () => {
 		expect(await came()).toEqual(STARTS);
 		nock.cleanAll();
 	});
-
-	it('is given to one that has waited for another', async () => {
-		const response = await first();
-		const startedAt = Date.now();
-		const second = deliver();
-		await time.pass(7000);
-		const release = silence();
-		response.end(500);
-		await answeredInTime([second], startedAt);
-		release();
-	});
 });
 
 describe('the credential', () => {
-	it('is looked up once in half a minute for each trigger, and once more for wrong tokens, also for callbacks that come together', async () => {
+	it('is looked up once a minute for each trigger, and once more for wrong tokens, also for callbacks that come together', async () => {
 		const lookUps = async (token: string, other = node) => {
 			const all = [deliver({ token, node: other }), deliver({ token })];
 			await Promise.all(all.map(outcome));
 			return all.map(({ lookUp }) => lookUp.mock.calls.length);
 		};
 		const seen = [await lookUps('x', `${node}-other`), await lookUps('x')];
-		time.jump(MINUTE / 2 - 1);
+		time.jump(MINUTE - 1);
 		const read = service({ state: 'PENDING' });
 		seen.push(await lookUps(TOKEN));
 		expect(read.isDone()).toBe(true);
@@ -431,48 +350,12 @@ describe('the credential', () => {
 	};
 	const DECIDED = { status: 200 };
 
-	it('once known delays no callback, although each look-up takes n8n 10 s', async () => {
-		await decided({ lookUpMs: 10_000 });
-		await time.pass(10_000);
-		const until = Date.now() + 5 * MINUTE;
-		while (Date.now() < until) {
-			const startedAt = Date.now();
-			expect(await decided({ lookUpMs: 10_000 })).toMatchObject(DECIDED);
-			expect(Date.now()).toBe(startedAt);
-			await time.pass(5_000);
-		}
-	});
-
-	it('that is looked up because of a wrong token is known to others meanwhile', async () => {
-		await decided();
-		const wrong = deliver({ token: 'x', lookUpMs: 5_000 });
-		await settle();
-		const startedAt = Date.now();
-		expect(await decided()).toMatchObject(DECIDED);
-		expect(Date.now()).toBe(startedAt);
-		expect(await passTime(outcome(wrong))).toMatchObject({ status: 401 });
-	});
-
-	it('is not forgotten where n8n cannot look it up because of a wrong token', async () => {
-		await decided();
-		expect(await came({ token: 'x', isAway: true })).toMatchObject(TRY_AGAIN);
-		expect(await decided({ isAway: true })).toMatchObject(DECIDED);
-	});
-
 	it('is used for a minute from the beginning of its look-up, and no longer', async () => {
 		await passTime(came({ lookUpMs: 5_000 }));
 		await time.pass(54_000);
 		expect(await decided({ lookUpMs: MINUTE })).toMatchObject(DECIDED);
 		await time.pass(1_000);
 		expect(await decided({ lookUpMs: MINUTE })).toMatchObject(TRY_AGAIN);
-	});
-
-	it('of a look-up that ends late does not take the place of a later one', async () => {
-		void deliver({ apiKey: 'sk-live-old', lookUpMs: 40_000 });
-		await time.pass(31_000);
-		expect(await decided()).toMatchObject(DECIDED);
-		await time.pass(10_000);
-		expect(await decided()).toMatchObject(DECIDED);
 	});
 
 	it('that n8n could not look up is looked up for the next callback', async () => {
@@ -505,20 +388,16 @@ describe('the credential', () => {
 	it('whose key was changed admits all callbacks with the new key that come during the look-up', async () => {
 		await decided();
 		asNew();
+		asNew();
 		const changed = { apiKey: 'sk-live-new', lookUpMs: 3_000, ...NOT_SELECTED };
 		const both = Promise.all([changed, changed].map(came));
 		expect(await passTime(both)).toMatchObject([DECIDED, DECIDED]);
 	});
 
-	it('of another service behind the same trigger starts the workflow, too, within a minute', async () => {
-		const other = 'https://other.example.com';
+	it('whose base URL was changed starts no task again', async () => {
 		await hasStarted();
-		expect(await came({ baseUrl: other })).toEqual(DUPLICATE);
 		time.jump(MINUTE);
-		asked(other).reply(200, RECORD);
-		expect(await came({ baseUrl: other })).toMatchObject({
-			starts: [{ taskId: 'task-1', baseUrl: other }],
-		});
+		expect(await came({ baseUrl: 'https://other.example.com' })).toEqual(DUPLICATE);
 	});
 
 	it('whose key was replaced is of the same account: no task starts again', async () => {

@@ -192,6 +192,7 @@ it.each<[string, string, string]>([
 	const plan = run(create(0.08, url));
 	const [{ message = '' } = {}] = endHints(plan, [done], SERVICE);
 	expect(message).toContain('The service at api.example.com cannot call http://localhost:5678,');
+	expect(message).toContain('so the order names no callback address.');
 	expect(message).toContain(expected);
 	expect(message).not.toContain('secret');
 });

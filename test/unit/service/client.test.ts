@@ -45,6 +45,14 @@ describe('creating a task', () => {
 		]);
 	});
 
+	it('names no callback address that the service cannot reach', async () => {
+		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
+		for (const host of ['localhost:5678', '192.168.1.7', 'n8n.local']) {
+			await client.createTask({ ...TASK, webhookUrl: `http://${host}/webhook/x/callback` });
+		}
+		expect(sent.map(({ body }) => body)).toEqual(Array(3).fill(JSON.stringify(TASK)));
+	});
+
 	it('has more time with a file of 30 MB in it: it takes five minutes on a slow line', async () => {
 		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
 		const input = { prompt: 'A', frames: ['x'.repeat(30_000_000)] };
