@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { IDataObject, INode } from 'n8n-workflow';
 
+import { days } from './day';
 import {
 	ACTS,
 	OTHER_REFUSALS,
@@ -257,6 +258,8 @@ const PARTS = {
 		1,
 		6,
 	),
+	/** A user's day, in place of the faults above. */
+	day: few(days, 1, 1, 1),
 };
 
 type Parts = {
@@ -275,7 +278,11 @@ export interface History extends Omit<Parts, 'node'> {
 export type CallbackTrouble = History['callbacks'][number]['what'];
 
 /** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
-export const histories: fc.Arbitrary<History> = fc.record(PARTS).map(enlarge).map(makePatient);
+export const histories: fc.Arbitrary<History> = fc
+	.record(PARTS)
+	.map(enlarge)
+	.map(makePatient)
+	.map(spendDay);
 
 const DAY_SECONDS = 86_400;
 
@@ -326,6 +333,22 @@ function enlarge(history: History): History {
 		acts: history.acts.filter(({ what }) => !what.startsWith('stop')),
 		...{ limits: [], keyChanges: [], clockJumps: [], kills: [], seeOther: [] },
 	};
+}
+
+/** On a user's day happens what the day says, and nothing else. */
+export function spendDay(history: History): History {
+	const [day] = history.day;
+	if (!day) return history;
+	const { salt, n8n, slowestQueryMs } = history;
+	const { suspendAfter, items, places: maxInFlight, fileSeconds, ends } = day;
+	const onError = ends === 'fails twice' ? 'stopWorkflow' : 'continueRegularOutput';
+	return plainBut({
+		...{ salt, n8n, slowestQueryMs, day: [day] },
+		node: {
+			...{ suspendAfter, items, maxInFlight, onError, timeoutSeconds: DAY_SECONDS },
+			downloads: fileSeconds > 0,
+		},
+	});
 }
 
 const [smallest] = fc.check(

@@ -2,6 +2,7 @@ import { MIN_READ_INTERVAL_MS } from '../../nodes/MediaGeneration/service/client
 import { groupBy } from '../groupBy';
 import { callbackSentences } from './callbackSentences';
 import { createSentences } from './createSentences';
+import { daySentences } from './daySentences';
 import { isOutOfDate, isPassedOver, setForwardMs } from './exceptions';
 import {
 	everythingSaid,
@@ -151,4 +152,18 @@ export const sentences: Record<string, Check> = {
 				.map(({ host, by }) => `${by} sends the key to ${host}`),
 		];
 	},
+};
+
+const alsoOfDays = [
+	'each item has at most one task that was not refused, and did not fail',
+	'every task that the service made is named in an output, an error or the log',
+	'no retry lets the bare input out',
+	'nothing waits for ever once the faults stop',
+	'the key and the tokens are nowhere but where they belong',
+];
+
+/** What is checked after a user's day. */
+export const ofDays: Record<string, Check> = {
+	...Object.fromEntries(alsoOfDays.map((name) => [name, sentences[name]!])),
+	...daySentences,
 };

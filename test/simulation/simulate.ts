@@ -16,7 +16,8 @@ import type { Row } from '../workflow/n8n/database';
 import { Randomness } from '../workflow/n8n/randomness';
 import { HistoryTime } from '../workflow/n8n/time';
 import { isStored } from './told';
-import { sentences, type Violation } from './sentences';
+import { ofDays, sentences, type Violation } from './sentences';
+import { spend } from './spendDay';
 import { NodeSources } from './world/nodeSources';
 import type { Request } from './world/network';
 import { forge } from './world/stranger';
@@ -127,7 +128,8 @@ export async function enactRun(
  */
 export async function simulate(history: History, sources = OWN) {
 	const here = await enact(history, happen, sources);
-	const violations = Object.entries(sentences).flatMap(([sentence, check]) =>
+	const own = history.day.length > 0 ? ofDays : sentences;
+	const violations = Object.entries(own).flatMap(([sentence, check]) =>
 		check(here).map((what): Violation => ({ sentence, what })),
 	);
 	const [faults = [], exceptions = []] = [here.faults, here.exceptions].map((set) =>
@@ -137,6 +139,8 @@ export async function simulate(history: History, sources = OWN) {
 }
 
 async function happen(here: World): Promise<void> {
+	const [day] = here.history.day;
+	if (day) return await spend(here, day);
 	plan(here);
 	await here.time.run(TROUBLED_MS);
 	await calmDown(here);

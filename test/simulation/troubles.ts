@@ -1,3 +1,5 @@
+import type { Blip } from './day';
+
 /** What happens to one request or its answer. */
 export const REQUEST_TROUBLES = [
 	'answer lost',
@@ -50,6 +52,7 @@ export const OTHER_REFUSALS = [
 export type RequestTrouble =
 	| (typeof REQUEST_TROUBLES)[number]
 	| (typeof REFUSALS | typeof STRANGE | typeof OTHER_REFUSALS)[number][0]
+	| Blip
 	| '303'
 	| 'answer trickles'
 	| 'TLS handshake broken off';

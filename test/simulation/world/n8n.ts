@@ -10,7 +10,7 @@ import type { NodeSources } from './nodeSources';
 import { ProcessedData } from './processedData';
 import { BASE_URL } from './service';
 import { Webhooks } from './webhooks';
-import { connections, helperNodes, MODEL, nodesOf, PRICE_USD } from './workflow';
+import { connectionsOf, helperNodes, MODEL, nodesOf, PRICE_USD } from './workflow';
 import type { World } from './world';
 
 /** What the rest of a workflow was started with. */
@@ -61,7 +61,12 @@ export class N8n extends MemoryN8n {
 		const { n8n, slowestQueryMs, slowStores } = world.history;
 		const isQueueMode = n8n === 'queue mode';
 		const [storesLateMs = 0] = slowStores;
-		super(world.time, world.random, { isQueueMode, slowestQueryMs, storesLateMs });
+		const erasesStalled = world.history.day.length > 0;
+		super(world.time, world.random, {
+			...{ isQueueMode, slowestQueryMs, storesLateMs, erasesStalled },
+		});
+		const { limitSeconds = 0 } = world.history.day[0] ?? {};
+		if (limitSeconds > 0) this.settings = { executionTimeout: limitSeconds };
 		this.ledger = new ProcessedData(world);
 		this.webhooks = new Webhooks(world);
 		this.credential = { baseUrl: BASE_URL, apiKey: world.service.key };
@@ -76,7 +81,9 @@ export class N8n extends MemoryN8n {
 	}
 
 	load(): Loaded {
-		const { credential, ...nodes } = this.sources.load();
+		const { credential, learnLook, ...nodes } = this.sources.load();
+		// A process that is started anew has yet to learn it.
+		if (this.world.history.day[0]?.isWarm && this.world.time.now === 0) learnLook();
 		const helpers = helperNodes((...sunk) => this.sink(...sunk));
 		const startOfSub = { 'n8n-nodes-base.executeWorkflowTrigger': helpers.start };
 		return { nodes: { ...nodes, ...helpers, ...startOfSub }, credential };
@@ -85,7 +92,7 @@ export class N8n extends MemoryN8n {
 	get definition(): Definition {
 		const { history } = this.world;
 		const nodes = nodesOf(history, { isBroken: this.isTriggerBroken, isMended: this.isMended });
-		return { nodes, connections };
+		return { nodes, connections: connectionsOf(history) };
 	}
 
 	override storedDefinition(start: string): Definition | undefined {

@@ -2,6 +2,8 @@ import { Readable } from 'node:stream';
 
 import { type Answer, answerOfRefusal } from '../../service/model';
 import type { Refusal } from '../../service/settings';
+import { SECOND } from '../../durations';
+import { type Blip, BLIPS } from '../day';
 import { OTHER_REFUSALS, REFUSALS, type RequestTrouble, STRANGE } from '../troubles';
 import { BASE_URL, itemOf } from './service';
 import { N8N_URL } from '../../workflow/host';
@@ -64,7 +66,12 @@ const BROKEN: Partial<Record<RequestTrouble, () => Error>> = {
 
 const addressOf = ({ taskId }: SeenRequest) => `${BASE_URL}/api/tasks/${taskId}`;
 
-const refusals = new Map<RequestTrouble, Refusal>([...REFUSALS, ...STRANGE, ...OTHER_REFUSALS]);
+const refusals = new Map<RequestTrouble, Refusal>([
+	...REFUSALS,
+	...STRANGE,
+	...OTHER_REFUSALS,
+	...BLIPS,
+]);
 const strange = new Set<RequestTrouble>(STRANGE.map(([name]) => name));
 
 /** Between two bytes of an answer that trickles. */
@@ -135,7 +142,8 @@ export class Network {
 		const seen = this.note(url, options, activity.name);
 		const { kind } = seen;
 		const nth = this.counts[kind]++;
-		const trouble = this.world.isTroubled ? this.troubleOf(kind, nth) : undefined;
+		const single = this.world.isTroubled ? this.troubleOf(kind, nth) : undefined;
+		const trouble = single ?? this.lastingTrouble(kind);
 		if (trouble) this.world.note(trouble);
 		const there = random.between(1, history.service.slowestAnswerMs / 2, 'there', kind, nth);
 		const back = random.between(1, history.service.slowestAnswerMs / 2, 'back', kind, nth);
@@ -167,10 +175,24 @@ export class Network {
 				return {
 					statusCode: status,
 					headers: { 'content-type': type, ...headers },
-					body: kind === 'download' ? Readable.from([Buffer.from(body)]) : body,
+					body: kind === 'download' ? this.file(body) : body,
 				};
 			});
 		});
+	}
+
+	/** A file that takes as long as the day says, in pieces of a second. */
+	private file(body: string): Readable {
+		const { fileSeconds = 0 } = this.world.history.day[0] ?? {};
+		if (fileSeconds === 0) return Readable.from([Buffer.from(body)]);
+		const stream = new Readable({ read: () => undefined });
+		const next = (left: number) => {
+			if (stream.destroyed) return;
+			stream.push(left > 0 ? Buffer.alloc(20_000, body) : null);
+			if (left > 0) this.world.time.later(SECOND, () => next(left - 1));
+		};
+		next(fileSeconds);
+		return stream;
 	}
 
 	private trickling(body: string): Readable {
@@ -192,6 +214,19 @@ export class Network {
 		const { length } = this.seen.filter(({ kind, at }) => kind === 'read' && at > now - 1_000);
 		if (mostPerSecond === 0 || length <= mostPerSecond) return undefined;
 		return saysRetryAfter ? '429 with Retry-After' : '429';
+	}
+
+	/** The trouble of a user's day that lasts at present. */
+	private lastingTrouble(kind: SeenRequest['kind']): RequestTrouble | undefined {
+		const { history, time } = this.world;
+		const { trouble } = history.day[0] ?? {};
+		if (!trouble || time.now < trouble.at || time.now >= trouble.at + trouble.forMs)
+			return undefined;
+		const { what, on } = trouble;
+		if (what === 'database away') return undefined;
+		if (what.startsWith('blip') && on === 'creates' && kind !== 'create') return undefined;
+		if ((what === 'media host away') !== (kind === 'download')) return undefined;
+		return what.endsWith('away') ? 'connection refused' : (what as Blip);
 	}
 
 	private troubleOf(kind: SeenRequest['kind'], nth: number): RequestTrouble | undefined {
@@ -227,7 +262,9 @@ export class Network {
 		const refusal = refusals.get(trouble);
 		if (refusal) {
 			// An answer that blames the server, or comes from elsewhere, says nothing of what the server has done.
-			const mayCover = strange.has(trouble) || (refusal.status >= 500 && !refusal.retryAfter);
+			const mayCover =
+				strange.has(trouble) ||
+				(refusal.status >= 500 && !refusal.retryAfter && !trouble.startsWith('blip'));
 			if (mayCover && this.seen.length % 2 === 0) world.service.answer(options, seen);
 			world.trace(`service: answers ${by} ${refusal.status} to a ${kind} (${trouble})`);
 			const asks = kind === 'create' && refusal.retryAfter;

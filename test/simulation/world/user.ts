@@ -2,7 +2,9 @@ import type { INodeExecutionData } from 'n8n-workflow';
 
 import { contextOfHook, TRIGGER_PATH } from '../../workflow/contexts';
 import type { Row } from '../../workflow/n8n/database';
+import { callerOf } from '../../workflow/n8n/nodes';
 import { uploadedId } from '../../workflow/n8n/uploads';
+import { SECOND_NODE } from '../day';
 import type { N8n } from './n8n';
 import { referenceOf } from './workflow';
 import type { World } from './world';
@@ -20,16 +22,22 @@ export class User {
 	}
 
 	/** @param more what the items have beside their prompts */
-	start(more: Array<Partial<INodeExecutionData>> = []): void {
+	start(more: Array<Partial<INodeExecutionData>> = []): Row {
 		const ask = ++this.asked;
 		const items = Array.from({ length: this.world.history.node.items }, (_, index) => {
 			const name = `ask ${ask}, item ${index}`;
-			const json = { prompt: name, ...more[index]?.json };
+			const second = `ask ${ask}, item ${index + SECOND_NODE}`;
+			const json = { prompt: name, second, ...more[index]?.json };
 			return { ...this.uploadOf(name), ...more[index], json };
 		});
 		this.world.trace(`user: starts the workflow with ${items.length} items (ask ${ask})`);
-		const mode = this.world.history.hasUploads ? 'webhook' : 'trigger';
-		this.n8n.executions.begin({ mode, start: 'Start', items });
+		const { hasUploads, day } = this.world.history;
+		const isCalled = day[0]?.workflow === 'called';
+		const mode = hasUploads ? 'webhook' : 'trigger';
+		return this.n8n.executions.begin({
+			...{ mode, items },
+			...(isCalled ? { start: 'Call', definition: callerOf('Start') } : { start: 'Start' }),
+		});
 	}
 
 	/** A file of an item, if the items of this history bring files. */

@@ -1,6 +1,7 @@
 import type { IDataObject, INode, INodeExecutionData } from 'n8n-workflow';
 
-import { connect, nodeOf, nodeType } from '../../workflow/n8n/nodes';
+import { calls, connect, nodeOf, nodeType } from '../../workflow/n8n/nodes';
+import type { Day } from '../day';
 import type { History } from '../history';
 
 /** An address must bring these signs as they are. */
@@ -42,16 +43,15 @@ export function nodesOf(
 		...(isMended ? ['isMended: true'] : []),
 	];
 	const { downloadResults = media.downloads, includeInput = true, ...more } = media.more ?? {};
-	return [
-		node('Start', 'start'),
+	const mediaNode = (name: string, prompt: string) =>
 		node(
-			'Media',
+			name,
 			'mediaGeneration',
 			{
 				resource: 'image',
 				operation: 'generate',
 				model: MODEL,
-				prompt: '={{ $json.prompt }}',
+				prompt,
 				completion: media.completion,
 				callbackUrl: '',
 				downloadResults,
@@ -79,7 +79,12 @@ export function nodesOf(
 				...retryOnFail(media.maxTries),
 				...media.settings,
 			},
-		),
+		);
+	return [
+		node('Start', 'start'),
+		mediaNode('Media', '={{ $json.prompt }}'),
+		mediaNode('Second', "={{ $('Start').item.json.second }}"),
+		node('Loop', 'loop'),
 		node('Sink', 'sink'),
 		node('Failed', 'sink'),
 		node(
@@ -107,18 +112,40 @@ export function nodesOf(
 	];
 }
 
-export const connections = connect(
-	'Start > Media',
-	'Media > Sink',
-	'Media:1 > Failed',
-	'Trigger > Done',
-	'Again > Redeliver',
+/** How the nodes are connected that the user starts. */
+const WAYS: Record<Day['workflow'], string[]> = {
+	'one node': ['Start > Media', 'Media > Sink', 'Media:1 > Failed'],
+	called: ['Start > Media', 'Media > Sink'],
+	loop: ['Start > Loop', 'Loop:1 > Media', 'Media > Loop', 'Loop > Sink'],
+	'in a row': ['Start > Media', 'Media > Second', 'Second > Sink'],
+	beside: ['Start > Media', 'Start > Second', 'Media > Sink', 'Second > Sink'],
+};
+
+export const connectionsOf = ({ day: [day] }: History) =>
+	connect(...WAYS[day?.workflow ?? 'one node'], 'Trigger > Done', 'Again > Redeliver');
+
+/** Hands out the items one by one, and at the end all that has come back, as *Loop Over Items* does. */
+const loop = nodeType(
+	async (context) => {
+		const store = context.getContext('node') as { left?: string; done?: string };
+		const read = (text = '[]') => JSON.parse(text) as INodeExecutionData[];
+		const isFirst = store.left === undefined;
+		const left = isFirst ? context.getInputData() : read(store.left);
+		const done = isFirst ? [] : [...read(store.done), ...context.getInputData()];
+		const [next, ...rest] = left;
+		Object.assign(store, { left: JSON.stringify(rest), done: JSON.stringify(done) });
+		return await Promise.resolve(next ? [[], [next]] : [done, []]);
+	},
+	1,
+	2,
 );
 
 type OnSink = (node: string, execution: string, items: INodeExecutionData[]) => void;
 
 /** The nodes around ours: one that puts out what the user entered, and one that is the rest of the workflow. */
 export const helperNodes = (onSink: OnSink) => ({
+	loop,
+	calls,
 	start: nodeType(async (context) => [context.getInputData()]),
 	sink: nodeType(async (context) => {
 		const items = context.getInputData();

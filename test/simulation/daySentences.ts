@@ -1,0 +1,216 @@
+import { MINUTE, SECOND } from '../durations';
+import { groupBy } from '../groupBy';
+import { isTerminal, type Row } from '../workflow/n8n/database';
+import { type Day, isCalm, SECOND_NODE } from './day';
+import { errorOf } from './told';
+import type { SeenRequest } from './world/network';
+import { itemOf } from './world/service';
+import type { World } from './world/world';
+
+/** Of an order whose outcome nobody knows. */
+const IN_DOUBT = /not known whether the task was created/;
+
+/** What a retry says that does not go on. */
+const REFUSED = /n8n has not kept what it created|Another retry of execution/;
+
+/** A run may be late by this. */
+const LATE_MS = 10 * SECOND;
+
+/** Between two looks of n8n, with the time that a turn leaves before the look. */
+const LONGEST_GAP_MS = 62 * SECOND;
+
+/** A process that does not know when n8n looks may miss one look, and sleeps a minute for nothing. */
+const UNLEARNT_MS = 70 * SECOND;
+
+type OfDay = (world: World, day: Day) => string[];
+
+const onDay =
+	(check: OfDay) =>
+	(world: World): string[] => {
+		const [day] = world.history.day;
+		return day ? check(world, day) : [];
+	};
+
+const isRun = ({ start }: Row) => start === 'Start';
+
+const isOf = (row: Row, { by }: { by: string }) => by === `execution ${row.id}`;
+
+const isOfSecond = (item = '') => Number(item.split(' ').pop()) >= SECOND_NODE;
+
+/** The orders that the service took, of one node of an execution. */
+const ordersOf = ({ network }: World, row: Row, second: boolean): SeenRequest[] =>
+	network.seen.filter(
+		(seen) =>
+			seen.kind === 'create' &&
+			seen.taskId !== undefined &&
+			isOf(row, seen) &&
+			isOfSecond(seen.item) === second,
+	);
+
+/** What has left for the end of the workflow. */
+const outOf = ({ n8n }: World, { id }: Row) =>
+	n8n.sunk.filter(({ execution, node }) => execution === id && node === 'Sink');
+
+/** Whether the runs of this day are those of one node whose items leave together, and nothing disturbs them. */
+const isPlain = (day: Day) =>
+	isCalm(day) && day.limitSeconds === 0 && ['one node', 'beside'].includes(day.workflow);
+
+/** Whether n8n's processes know when it looks, or nobody sleeps before. */
+const unlearntMs = ({ isWarm }: Day) => (isWarm ? 0 : UNLEARNT_MS);
+
+/** How long the tasks and the last file of a node of an execution take at least, milliseconds. */
+function idealMs(world: World, row: Row, { places, fileSeconds }: Day, second: boolean): number {
+	const tasks = world.service.tasks.filter(
+		(task) => isOf(row, task) && isOfSecond(task.item) === second,
+	);
+	const times = tasks.map(({ createdAt, endsAt }) => endsAt - createdAt);
+	const sum = times.reduce((all, each) => all + each, 0);
+	const longest = Math.max(0, ...times);
+	return Math.max(longest, sum / places + longest / 2) + fileSeconds * SECOND;
+}
+
+/** The sentences about what a user sees in a day, and when. Each brings what contradicts it. */
+export const daySentences = {
+	'a task of a young run is out ten seconds after its end at the latest': onDay((world, day) => {
+		const { items, places, taskSeconds, fileSeconds, suspendAfter } = day;
+		const isYoung = taskSeconds * SECOND + LATE_MS < suspendAfter * MINUTE;
+		if (!isPlain(day) || items > places || fileSeconds > 0 || !isYoung) return [];
+		return world.n8n.rows.filter(isRun).flatMap((row) => {
+			const last = Math.max(
+				...world.service.tasks.filter((task) => isOf(row, task)).map(({ endsAt }) => endsAt),
+			);
+			return outOf(world, row)
+				.filter(({ at }) => at > last + LATE_MS)
+				.map(
+					({ at }) => `execution ${row.id} is out ${(at - last) / SECOND} s after its last task`,
+				);
+		});
+	}),
+
+	'no minute passes in which orders are possible and none leaves': onDay((world, day) => {
+		if (!isPlain(day)) return [];
+		return world.n8n.rows.filter(isRun).flatMap((row) =>
+			[false, true].flatMap((second) => {
+				const orders = ordersOf(world, row, second);
+				const ends = orders
+					.map(({ taskId = '' }) => world.service.task(taskId)?.endsAt ?? Infinity)
+					.sort((one, other) => one - other);
+				const most = LONGEST_GAP_MS + unlearntMs(day);
+				return orders.slice(1).flatMap(({ at }, index) => {
+					const freeAt = ends[index + 1 - day.places] ?? -Infinity;
+					const since = Math.max(orders[index]?.at ?? 0, freeAt);
+					if (at - since <= most) return [];
+					return [
+						`execution ${row.id} sends nothing for ${(at - since) / SECOND} s, until ${at} ms`,
+					];
+				});
+			}),
+		);
+	}),
+
+	'a batch takes at most 1.2 times its ideal where nothing fails': onDay((world, day) => {
+		if (!isPlain(day)) return [];
+		return world.n8n.rows.filter(isRun).flatMap((row) => {
+			const ideal = Math.max(...[false, true].map((each) => idealMs(world, row, day, each)));
+			// An old run that has ordered everything sleeps for a part of the time waited.
+			const isOld = ideal > day.suspendAfter * MINUTE - LATE_MS;
+			const most = 1.2 * ideal + LATE_MS + (isOld ? MINUTE : 0) + unlearntMs(day);
+			return outOf(world, row)
+				.filter(({ at }) => at - row.begunAt > most)
+				.map(
+					({ at }) =>
+						`execution ${row.id} takes ${(at - row.begunAt) / SECOND} s, ideal are ${ideal / SECOND} s`,
+				);
+		});
+	}),
+
+	'no item is lost to a trouble of five minutes': onDay((world, day) => {
+		const { trouble, ends, limitSeconds } = day;
+		if (!trouble || trouble.forMs > 5 * MINUTE || ends !== 'by itself') return [];
+		if (trouble.what === 'media host away' || limitSeconds > 0) return [];
+		return world.n8n.rows.filter(isRun).flatMap((row) => {
+			// A service that has taken nothing yet may be a wrong address.
+			const [first = Infinity] = world.service.tasks
+				.filter((task) => isOf(row, task))
+				.map(({ createdAt }) => createdAt);
+			if (first > trouble.at) return [];
+			const lost = outOf(world, row).flatMap(({ items }) =>
+				items.filter(({ json }) => json.error !== undefined && !IN_DOUBT.test(String(json.error))),
+			);
+			return [
+				...(row.status === 'success'
+					? []
+					: [`execution ${row.id} is ${row.status}: ${errorOf(row)?.message}`]),
+				...lost
+					.slice(0, 1)
+					.map(
+						({ json }) => `execution ${row.id} loses ${lost.length} items: ${String(json.error)}`,
+					),
+			];
+		});
+	}),
+
+	'what was killed after some minutes goes on when it is retried': onDay((world) =>
+		world.n8n.rows.filter(isRun).flatMap((row) => {
+			const retried = world.n8n.row(row.retryOf);
+			const isRefused = REFUSED.test(row.data);
+			if (!retried?.isKilled || !isRefused) return [];
+			const { diedAt = 0 } = retried.process ?? {};
+			const [first = Infinity] = world.network.seen
+				.filter((seen) => seen.kind === 'create' && isOf(retried, seen))
+				.map(({ at }) => at);
+			if (diedAt - first < 2 * MINUTE + UNLEARNT_MS) return [];
+			return [
+				`execution ${row.id}, the retry of ${retried.id}, which died ${(diedAt - first) / SECOND} s after its first order, orders nothing`,
+			];
+		}),
+	),
+
+	'a retry that ended without an order leaves the way to the next one': onDay((world, { ends }) => {
+		if (ends !== 'fails twice') return [];
+		const last = world.n8n.rows.findLast(({ retryOf }) => retryOf !== undefined);
+		return last?.status === 'error' ? [`execution ${last.id}: ${errorOf(last)?.message}`] : [];
+	}),
+
+	'after a stop, also of a caller, at most two orders leave': onDay(
+		(world, { ends, workflow, others }) => {
+			if (ends !== 'stopped' || workflow === 'beside' || others.length > 0) return [];
+			const stopped = world.n8n.rows.find(({ status }) => status === 'canceled');
+			const stoppedAt = stopped?.endedAt ?? Infinity;
+			const { length } = world.network.seen.filter(
+				({ kind, at }) => kind === 'create' && at > stoppedAt,
+			);
+			return length > 2 ? [`${length} orders after the stop at ${stoppedAt} ms`] : [];
+		},
+	),
+
+	"n8n's time limit cancels nothing that could have let out what it has": onDay((world, day) =>
+		day.ends === 'stopped' || day.taskSeconds + LATE_MS / SECOND > day.limitSeconds
+			? []
+			: world.n8n.rows
+					.filter((row) => isRun(row) && row.status === 'canceled')
+					.map(({ id }) => `execution ${id} is cancelled`),
+	),
+
+	'an item in doubt was sent, or was about to be, a moment before the death': onDay((world) =>
+		world.n8n.rows
+			.filter((row) => isRun(row) && row.retryOf !== undefined)
+			.flatMap((row) => {
+				const doubtful = outOf(world, row).flatMap(({ items }) =>
+					items
+						.filter(({ json }) => IN_DOUBT.test(String(json.error)))
+						.map(({ json }) => itemOf(json)),
+				);
+				const sent = groupBy(world.network.seen, ({ item = '' }) => item);
+				return doubtful
+					.filter((item) => item !== '' && !sent.has(item))
+					.map((item) => `execution ${row.id} has ${item} in doubt, which was not sent`);
+			}),
+	),
+
+	'every execution comes to its end': onDay(({ n8n }) =>
+		n8n.rows
+			.filter(({ status }) => !isTerminal(status))
+			.map(({ id, status }) => `execution ${id} is ${status}`),
+	),
+} satisfies Record<string, (world: World) => string[]>;
