@@ -1,7 +1,7 @@
 import type { IWorkflowExecuteAdditionalData } from 'n8n-workflow';
 
 import type { Settings } from '../service/settings';
-import { startWorkflow, type TestNode, TRIGGER_PATH } from './engine';
+import { startWorkflow, type TestNode, type TestWorkflow, TRIGGER_PATH } from './engine';
 import { imageNode, item, prompts, stage, threeTries } from './support';
 import { passTime, settle, time } from './time';
 import { SECOND } from '../durations';
@@ -11,16 +11,20 @@ const on = stage();
 /** The tasks that each sub-execution checks, and when it was begun. */
 let checks: Array<{ at: number; taskIds: string[] }>;
 let refusals: number;
+/** The settings of each sub-execution. */
+let settings: unknown[];
 beforeEach(() => {
 	checks = [];
+	settings = [];
 	refusals = 0;
 });
 
 const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async (
-	_workflow,
+	{ code },
 	_data,
 	{ inputData = [] },
 ) => {
+	settings.push(code?.settings);
 	if (refusals-- > 0) throw new Error('No sub-workflows now');
 	// A stopped run leaves another execution behind, which lists its tasks.
 	const awaited = inputData.filter(({ json }) => json.address !== undefined);
@@ -29,12 +33,18 @@ const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async
 	return await Promise.resolve({ executionId: '2', data: [null] });
 };
 
-/** Creates a task for each of these settings of the service, one after the other. */
-function notify(simulate: Settings[], more: TestNode = {}, path = TRIGGER_PATH) {
+/** Creates a task for each of these settings of the service, one after the other. @param test of the workflow */
+function notify(
+	simulate: Settings[],
+	more: TestNode = {},
+	path = TRIGGER_PATH,
+	test: Partial<TestWorkflow> = {},
+) {
 	const parameters = { completion: 'trigger', callbackUrl: `https://n8n.test${path}` };
 	const node = imageNode({ maxInFlight: 1 }, { ...more, parameters });
 	const items = simulate.map((each, index) => item(`Prompt ${index}`, each));
-	return startWorkflow({ ...on.workflow(node, prompts(...items)), host: { executeWorkflow } });
+	const workflow = on.workflow(node, prompts(...items));
+	return startWorkflow({ ...workflow, ...test, host: { executeWorkflow } });
 }
 const checked = () => checks.map(({ taskIds }) => taskIds);
 
@@ -79,4 +89,28 @@ it('tries of Retry On Fail leave one check for each task, however many there are
 	expect(run.status).toBe('success');
 	expect(on.taskIds).toHaveLength(2);
 	expect(checked().flat()).toEqual(on.taskIds);
+});
+
+it('a check has the settings of the workflow, but for what would end it or refuse it, and n8n does not save its success', async () => {
+	const own = {
+		timezone: 'Europe/Berlin',
+		errorWorkflow: 'hears',
+		saveDataErrorExecution: 'none',
+		saveDataSuccessExecution: 'all',
+		saveManualExecutions: false,
+		saveExecutionProgress: true,
+		callerPolicy: 'none',
+		executionTimeout: 300,
+	} as const;
+	await passTime(notify([{}], {}, TRIGGER_PATH, { settings: own }).result);
+	expect(settings).toEqual([
+		{
+			...own,
+			engineType: 'v1',
+			executionOrder: 'v1',
+			callerPolicy: 'workflowsFromSameOwner',
+			executionTimeout: -1,
+			saveDataSuccessExecution: 'none',
+		},
+	]);
 });

@@ -9,11 +9,11 @@ import {
 import { claimStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { HOUR, MINUTE, SECOND } from '../durations';
 import { EPOCH } from '../virtualTime';
-import { API_KEY, executeContext, SERVICE, TRIGGER, TRIGGER_PATH } from './engine';
+import { API_KEY, executeContext, SERVICE, startWorkflow, TRIGGER, TRIGGER_PATH } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { N8N_URL as N8N } from './host';
 import { useProcessedData } from './processedData';
-import { time, virtualTime } from './time';
+import { passTime, time, virtualTime } from './time';
 
 /** The sub-execution that makes up for callbacks that do not come, on n8n's engine. */
 
@@ -474,3 +474,21 @@ it.each(['killed in a turn', 'stopped while it slept'])(
 		expect([end.run.status, delivered]).toEqual(['success', ['task-0']]);
 	},
 );
+
+it('a task whose callback cannot arrive is ordered without an address, and checked', async () => {
+	const callbackUrl = `http://localhost:5678${TRIGGER_PATH}`;
+	const parameters = { prompt: 'A', completion: 'trigger', callbackUrl };
+	let body = {};
+	const executeWorkflow = async () => await Promise.resolve({ executionId: '2', data: [null] });
+	nock(SERVICE)
+		.post('/api/generate', (sent) => (body = sent as object) !== undefined)
+		.reply(200, { taskId: 'task-1' });
+	const {
+		hints,
+		run: ran,
+		handed,
+	} = await passTime(startWorkflow({ node: { parameters }, host: { executeWorkflow } }).result);
+	expect([ran.status, Object.keys(body)]).toEqual(['success', ['model', 'input']]);
+	expect(hints.join()).toContain('so the order names no callback address');
+	expect(handed).toMatchObject([[{ json: { taskId: 'task-1' } }]]);
+});
