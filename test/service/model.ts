@@ -142,11 +142,11 @@ export class ServiceModel {
 		const scope = () => taskId;
 		const refusal = switches.refusal('read', own, scope);
 		if (refusal) return { answer: () => answerOfRefusal(refusal) };
-		const { readDelayMs } = switches.for(own);
+		const { readDelayMs, readShape = '$record' } = switches.for(own);
 		return {
 			delayMs: readDelayMs,
 			answer: () => ({
-				...json(store.read(taskId)),
+				...json(fillIn(readShape, { $taskId: taskId, $record: store.read(taskId) })),
 				...switches.way('read', own, scope),
 			}),
 		};
@@ -165,7 +165,7 @@ export class ServiceModel {
 	/** What a callback of a task says (section 6). */
 	callbackBody(task: SimulatedTask): unknown {
 		const { callbackShape = '$record' } = this.switches.for(task.own);
-		return fillIn(callbackShape, { $record: this.store.present(task) });
+		return fillIn(callbackShape, { $taskId: task.taskId, $record: this.store.present(task) });
 	}
 
 	/** Forgets tasks and callbacks, and restores the balance; the switches stay. */

@@ -138,6 +138,7 @@ const SWITCHES = {
 	repeatWebhookUrl: isFlag,
 	extraFields: isObject,
 	createShape: isAnything,
+	readShape: isAnything,
 	callbackShape: isAnything,
 	creditsShape: isAnything,
 	resultShape: isAnything,

@@ -24,6 +24,7 @@ import {
 	begunAnew,
 	createNoneAgain,
 	fail,
+	lacksFile,
 	placeOf,
 	reopened,
 	replanned,
@@ -147,7 +148,8 @@ export class Journal {
 	}
 
 	/** An entry as n8n has stored it, with its plan and its files. */
-	private revived(entry: TaskEntry): TaskEntry {
+	private revived(stored: TaskEntry): TaskEntry {
+		const entry = lacksFile(stored) ? begunAnew(stored) : stored;
 		if (!entry.plan) return entry;
 		entry.plan = { ...this.run.common, ...entry.plan } as TaskPlan;
 		const { plan, state } = entry;

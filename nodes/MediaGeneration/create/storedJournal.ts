@@ -2,7 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import type { RunSettings } from '../plan/planRun';
 import type { TaskPlan } from '../plan/planTypes';
-import type { TaskRecord } from '../service/taskRecord';
+import { type TaskRecord, withoutFiles } from '../service/taskRecord';
 import { clock } from '../shared/clock';
 import { isSame } from '../shared/json';
 import { shiftTimes, type StoredError, type TaskEntry } from './taskEntry';
@@ -78,7 +78,11 @@ export function setClock(node: Stored, run: StoredRun | undefined): void {
 /** What n8n stores of a run that is not at its end. */
 export function sleepingRun(run: StoredRun, entries: readonly TaskEntry[]): StoredRun {
 	const common = commonOf(entries.flatMap(({ plan }) => plan ?? []));
-	const stored = entries.map((entry) => ({ ...entry, plan: withoutCommon(entry, common) }));
+	const stored = entries.map((entry) => ({
+		...entry,
+		plan: withoutCommon(entry, common),
+		task: entry.task && withoutFiles(entry.task),
+	}));
 	return { ...run, common, entries: stored };
 }
 

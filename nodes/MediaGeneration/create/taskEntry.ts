@@ -7,6 +7,7 @@ import { NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
+import { isCutDataUri } from '../shared/media';
 
 /** An error as plain data, as n8n stores it. */
 export type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'>;
@@ -58,6 +59,8 @@ export interface TaskEntry {
 	linklessAt?: number | undefined;
 	/** Since when the service does not know the task. */
 	unknownAt?: number | undefined;
+	/** Since when its record says with an error code why it has no state. */
+	refusedAt?: number | undefined;
 	/** Why the last download failed, and when to try it again. */
 	noFile?: string | undefined;
 	downloadAt?: number | undefined;
@@ -80,6 +83,7 @@ const TIMES = [
 	'troubleAt',
 	'linklessAt',
 	'unknownAt',
+	'refusedAt',
 	'downloadAt',
 ] as const;
 
@@ -123,6 +127,10 @@ export function begunAnew(entry: TaskEntry): TaskEntry {
 	const known = { taskId, doubtIn, record, sent, costUsd, createdAt, failed, files, fields };
 	return { itemIndex, part, plan, state, ...known, unknownAt };
 }
+
+/** Whether n8n has stored a result without its file, which was a data URI, and was not downloaded. */
+export const lacksFile = ({ end, task, files }: TaskEntry): boolean =>
+	end === 'result' && task?.state === 'SUCCESS' && !files && task.resultUrls.some(isCutDataUri);
 
 const isCharged = (task: TaskRecord | undefined) =>
 	task?.state === 'FAILURE' && (task.creditsConsumed ?? 0) > 0;

@@ -46,6 +46,25 @@ export function failedTask(task: FailedTask, known: IDataObject, retry?: string)
 }
 
 /**
+ * The error of an item whose task has no state, while its record says with an error code why.
+ *
+ * @param trouble the last read of the task
+ * @param known the fields of the item
+ */
+export function refusedTask(
+	{ message }: Pick<ItemError, 'message'>,
+	known: IDataObject,
+	taskId = '',
+): ItemError {
+	const task = { taskId, state: 'FAILURE', resultUrls: [], creditsConsumed: null, ...known };
+	return new ItemError(message, {
+		description:
+			'The record has said so for five minutes, so the task counts as failed, which is usually free. Look at the task in your account before you run the item again.',
+		task,
+	});
+}
+
+/**
  * The warning about tasks that succeeded without a usable link, with what the service says of the first one.
  *
  * @param tasks the output fields of these tasks

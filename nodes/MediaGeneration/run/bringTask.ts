@@ -12,7 +12,7 @@ import { fileStem } from '../report/resultFile';
 import { taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { hasEnded } from '../service/taskRecord';
+import { hasEnded, withoutFiles } from '../service/taskRecord';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
@@ -154,6 +154,8 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const files = await settled(run.downloader.filesOf(task, wanted));
 	if ('value' in files) {
 		entry.files = files.value;
+		// n8n keeps the files now: their data URIs would be stored a second time.
+		entry.task = withoutFiles(entry.task ?? task);
 		delete entry.noFile;
 		return true;
 	}

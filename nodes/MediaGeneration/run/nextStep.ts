@@ -9,7 +9,7 @@ import {
 	type TaskEntry,
 } from '../create/taskEntry';
 import { type CreatePlan, isAwaited, isDelivered, type TaskPlan } from '../plan/planTypes';
-import { failedInAll, failedTask, ofTask, timedOut } from '../report/taskErrors';
+import { failedInAll, failedTask, ofTask, refusedTask, timedOut } from '../report/taskErrors';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type FailedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
@@ -23,6 +23,9 @@ const LONGEST_PAUSE_MS = 30_000;
 /** How long the service must say that there is no such task: a task of another run, and a task of this run. */
 const FOREIGN_UNKNOWN_MS = 10_000;
 const OWN_UNKNOWN_MS = 5 * MINUTE_MS;
+
+/** How long a record must say with an error code why it has no state, until the task counts as failed. */
+const REFUSED_MS = 5 * MINUTE_MS;
 
 /** How long a success without a usable link is read again: the links may come a little later. */
 const LINKLESS_MS = 20_000;
@@ -141,12 +144,16 @@ const isGet = (plan: TaskPlan): boolean => plan.kind === 'read' && !plan.wait;
 export const timeOf = (plan: TaskPlan): number => (isGet(plan) ? GET_MS : plan.timeoutMs);
 
 function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number): Step {
-	const { trouble, unknownAt = Infinity, readAt = -Infinity, dueAt = now } = entry;
+	const { trouble, unknownAt = Infinity, refusedAt = Infinity } = entry;
+	const { readAt = -Infinity, dueAt = now } = entry;
 	const unknownMs = view.isOwn ? OWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS;
 	// Only an answer counts: the run may have slept since the last read.
 	if (trouble && readAt - unknownAt >= unknownMs) {
 		const { taskId = '' } = entry;
 		return { kind: 'failed', error: ofTask(errorOf(trouble), taskId, knownJson(entry)) };
+	}
+	if (trouble && readAt - refusedAt >= REFUSED_MS) {
+		return { kind: 'failed', error: refusedTask(trouble, ownFields(entry), entry.taskId) };
 	}
 	const deadline = deadlineOf(entry, plan, view);
 	const nextAt = Math.max(dueAt, view.readsPausedUntil);
@@ -176,16 +183,16 @@ function afterFailure(
 	now: number,
 ): Step {
 	const failure = (why?: string) => failedTask(task, ownFields(entry), why);
+	const { failed: before = [], createdAt = now, until: deadline = Infinity } = entry;
+	const count = before.length + 1;
+	// A failed task is free. If the service charged for it, it may charge for the next one, too.
+	if ((task.creditsConsumed ?? 0) > 0 && (plan.kind === 'create' || isOwn)) {
+		return { kind: 'failed', error: failure('So it is not created again.') };
+	}
 	if (plan.kind === 'read') {
 		return { kind: 'failed', error: failure(isOwn ? failedInAll(1) : undefined) };
 	}
-	const { failed: before = [], createdAt = now, until: deadline = Infinity } = entry;
-	const count = before.length + 1;
 	if (count > plan.retryFailed) return { kind: 'failed', error: failure(failedInAll(count)) };
-	// A failed task is free. If the service charged for it, it may charge for the next one, too.
-	if ((task.creditsConsumed ?? 0) > 0) {
-		return { kind: 'failed', error: failure('So it was not created again.') };
-	}
 	const at = now + FIRST_PAUSE_MS * 2 ** (count - 1);
 	// A task that is given up before its end is paid for in vain, so the next task needs as much time as this one took.
 	const until = deadline - (now - createdAt);
@@ -211,7 +218,12 @@ export function noteRead(
 ): void {
 	if (!(answer instanceof ServiceError)) {
 		const linklessAt = answer.state === 'SUCCESS' ? (entry.linklessAt ?? now) : undefined;
-		const fine = { trouble: undefined, troubleAt: undefined, unknownAt: undefined };
+		const fine = {
+			trouble: undefined,
+			troubleAt: undefined,
+			unknownAt: undefined,
+			refusedAt: undefined,
+		};
 		Object.assign(
 			entry,
 			{ task: answer, readAt: now, dueAt: now + readIntervalMs, linklessAt },
@@ -219,7 +231,7 @@ export function noteRead(
 		);
 		return;
 	}
-	const { troubleAt = now, task, unknownAt = now } = entry;
+	const { troubleAt = now, task, unknownAt = now, refusedAt = now } = entry;
 	// The service speaks of the task: such an answer is no trouble of the service. Otherwise each pause is about twice
 	// as long as the pause before it.
 	const pauseMs = answer.isNotYet
@@ -234,6 +246,7 @@ export function noteRead(
 		trouble: storedError(ItemError.from(answer)),
 		troubleAt,
 		unknownAt: isUnknown ? unknownAt : undefined,
+		refusedAt: answer.isRefusal ? refusedAt : undefined,
 	});
 }
 

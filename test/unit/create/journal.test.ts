@@ -5,6 +5,7 @@ import type { TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry'
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import type { RunPlan } from '../../../nodes/MediaGeneration/plan/planRun';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import { parseTaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { executeContext } from '../../workflow/engine';
 import { HOUR, MINUTE } from '../../durations';
 import { EPOCH } from '../../virtualTime';
@@ -147,8 +148,10 @@ describe('a try', () => {
 
 	it('of another execution reads again what left with a link, and keeps what was downloaded', () => {
 		const picture = { data: '', mimeType: 'image/png' };
+		const link = 'https://m.example.com/1.png';
+		const success = parseTaskRecord('task-1', { state: 'SUCCESS', resultUrls: [link] });
 		const downloads = plan({ output: { download: true, split: false, binaryField: 'data' } });
-		const ended = { end: 'result' as const, readAt: 4, task: { state: 'SUCCESS' } as never };
+		const ended = { end: 'result' as const, readAt: 4, task: success };
 		const stored = begun({}, (journal) => {
 			journal.entries = [
 				createdEntry({ ...ended }),
