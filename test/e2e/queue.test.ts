@@ -99,16 +99,32 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 
 	testFiles(scene, 'filesystem');
 
-	test('a worker is killed in a turn that creates: the retry pays for nothing twice', async () => {
+	test('a worker is killed in turns that create: a retry at once pays for nothing twice, and when n8n has erased an execution its number still gives its tasks', async () => {
 		const { cluster } = scene.stage;
+		const order = { options: { maxInFlight: 4 } };
+		const lost = await (await scene.startTurns('Lost', 400, order)).asleep(2);
+		const known = lost.taskIds.length;
+		expect(known).toBeGreaterThan(0);
 		const run = await (await scene.startTurns('Turns', 40)).inALaterTurn();
+		await (await lost.asleep(lost.sleeps + 1)).inALaterTurn();
 		// Whichever of them runs it.
 		await Promise.all(cluster.workers.map(async (worker) => await cluster.kill(worker)));
 		await Promise.all([cluster.addWorker(), cluster.addWorker()]);
 		// Which of the two depends on who notices first: the queue, or n8n when a worker starts.
 		expect(['error', 'crashed']).toContain((await run.end()).status);
 		await run.expectRetryGoesOn(40);
-	}, 400_000);
+
+		// n8n's main erases what it has stored of a job that stalls: no stack and no contexts are left.
+		await until('n8n to erase the other run', 180_000, async () => {
+			const { executionData } = (await lost.now()).data;
+			return Object.keys(executionData?.contextData ?? {}).length === 0;
+		});
+		expect(await lost.others()).toEqual([]);
+		const { items } = await lost.fetched();
+		expect(items.length).toBeGreaterThanOrEqual(known);
+		const ids = items.map(({ taskId }) => taskId);
+		expect(ids).toEqual(lost.taskIds.slice(0, ids.length));
+	}, 600_000);
 
 	test('a run that a webhook processor has started is stopped, and n8n tells the worker nothing', async () => {
 		const row = inARow(webhook('Start'), ...scene.allAtOnce());

@@ -9,6 +9,7 @@ import {
 	until,
 } from '../n8n/client';
 import type { SimulatedTask } from '../service/service';
+import { to } from './nodes';
 import type { Scene } from './scene';
 
 const MINUTE = 60_000;
@@ -94,12 +95,29 @@ export class Run {
 		expect(new Set(rest.map(({ state }) => state))).toEqual(new Set(['SUCCESS']));
 	}
 
+	/** What *Get* brings for the number of this execution, by a new node of the same workflow: it runs in place of the others. */
+	async fetched(): Promise<{ items: IDataObject[]; hints: string[] }> {
+		const { client } = this.scene;
+		const { nodes } = await client.getWorkflow(this.workflowId);
+		const parameters = { resource: 'task', operation: 'get', taskId: `execution ${this.id}` };
+		const fetch = this.scene.media(parameters, { name: 'Fetch' });
+		const changed = { nodes: [...nodes, fetch], connections: { Start: { main: to('Fetch') } } };
+		await client.updateWorkflow(this.workflowId, changed);
+		const id = await client.run(this.workflowId);
+		const ended = succeeded(await client.waitForExecution(id));
+		const [run] = ended.data.resultData.runData.Fetch ?? [];
+		return {
+			items: itemsOf(ended, 'Fetch'),
+			hints: (run?.hints ?? []).map(({ message }) => message),
+		};
+	}
+
 	/** All executions of the workflow, newest first. */
 	async executions(): Promise<ExecutionSummary[]> {
 		return await this.scene.client.listExecutions({ workflowId: this.workflowId });
 	}
 
-	/** The other executions of the workflow, newest first. A run that sleeps has none; a stopped run leaves a record. */
+	/** The other executions of the workflow, newest first. */
 	async others(): Promise<ExecutionSummary[]> {
 		return (await this.executions()).filter(({ id }) => id !== this.id);
 	}

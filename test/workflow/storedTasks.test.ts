@@ -1,4 +1,9 @@
-import type { IDataObject, INode, IRunExecutionData } from 'n8n-workflow';
+import {
+	type IDataObject,
+	type INode,
+	type IRunExecutionData,
+	ManualExecutionCancelledError,
+} from 'n8n-workflow';
 
 import { useProcessedData } from './processedData';
 import { field, imageNode, item, MINUTE, prompts, stage } from './support';
@@ -87,16 +92,6 @@ it('the tasks that came out of an execution that was killed are found in its out
 	expect(field(output, 'taskId')).toEqual(on.taskIds.slice(0, 1));
 });
 
-it('the tasks that a stop has left in an execution of its own are found there', async () => {
-	const record = killed(await asleep(), 'of the record', 'Tasks of the stopped run');
-	const parentExecution = { executionId: '122', workflowId: 'workflow' };
-	const { output, error } = await fetch({ ...record, parentExecution });
-	expect(error).toBeUndefined();
-	expect(field(output, 'taskId')).toEqual(on.taskIds.slice(0, 1));
-	const other = { ...record, parentExecution: { ...parentExecution, workflowId: 'another' } };
-	expect((await fetch(other)).error?.message).toContain('of another workflow');
-});
-
 it.each<[string, (stored: IRunExecutionData) => IRunExecutionData | undefined, RegExp]>([
 	['n8n has no data', () => undefined, /^n8n has no data of execution 123/],
 	[
@@ -145,3 +140,22 @@ it.each(['={{ $json.id }}', '={{ "execution 123" }}', '=execution 123'])(
 		expect(asked).toEqual([]);
 	},
 );
+
+it('Get sums up above its output how far a run is that sleeps, what it costs and when it looks again', async () => {
+	const stored = await asleep({ maxInFlight: 1 });
+	const { hints } = await fetch(stored, 'execution 123', { operation: 'get' });
+	expect(hints.join()).toMatch(
+		/Execution 123: 1 task, 0 finished, 0 failed, 1 open, 1 not ordered yet, about 0\.08 USD\. The run sleeps, and looks again (in about a minute|at \d\d:\d\d)/,
+	);
+});
+
+it('Get sums up a run that was stopped, which looks no more', async () => {
+	const stored = await asleep();
+	const error = new ManualExecutionCancelledError('123');
+	stored.resultData.error = error;
+	const { hints } = await fetch(stored, 'execution 123', { operation: 'get' });
+	expect(hints.join()).toContain(
+		'Execution 123: 2 tasks, 0 finished, 0 failed, 2 open, about 0.16 USD.',
+	);
+	expect(hints.join()).not.toContain('sleeps');
+});

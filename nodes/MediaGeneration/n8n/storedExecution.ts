@@ -4,7 +4,7 @@ import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
 import { internalsOf } from './internals';
-import { STOP_RECORD } from './subExecution';
+import { type FiledTask, filedTasks } from './taskFile';
 
 /** The key of a node's journal in the data of the node that n8n stores with the execution. */
 export const JOURNAL = 'journal';
@@ -16,8 +16,22 @@ const OF_EXECUTION = /^\s*execution\s+#?([\w-]+)\s*$/i;
 export const executionIn = (entry: unknown): string | undefined =>
 	typeof entry === 'string' ? OF_EXECUTION.exec(entry)?.[1] : undefined;
 
+/** What n8n has stored of an execution. */
+export interface StoredExecution {
+	id: string;
+	/** In the order of the items. */
+	taskIds: string[];
+	/** What the tasks that are not free cost, US dollars; as far as known. */
+	costUsd: number;
+	/** How many orders were sent without an answer, and how many items are not ordered yet. */
+	unanswered: number;
+	toOrder: number;
+	/** When the execution is woken, milliseconds since 1970; undefined if it does not sleep. */
+	wakeAt: number | undefined;
+}
+
 /** What each run has asked n8n for: many items may name one execution, and n8n parses all that it has stored of it. */
-const askedFor = new WeakMap<IExecuteFunctions, Map<string, Promise<string[]>>>();
+const askedFor = new WeakMap<IExecuteFunctions, Map<string, Promise<StoredExecution>>>();
 
 /**
  * The tasks that n8n has stored of an execution of this workflow, such as a run that somebody has stopped while it slept, or
@@ -27,34 +41,82 @@ const askedFor = new WeakMap<IExecuteFunctions, Map<string, Promise<string[]>>>(
  * @throws ItemError if there is no such execution, if it is of another workflow, or if n8n has stored no task of it
  */
 export async function storedTasks(context: IExecuteFunctions, id: string): Promise<string[]> {
-	const known = askedFor.get(context) ?? new Map<string, Promise<string[]>>();
+	const known = askedFor.get(context) ?? new Map<string, Promise<StoredExecution>>();
 	askedFor.set(context, known);
-	const reading = known.get(id) ?? readStoredTasks(context, id);
+	const reading = known.get(id) ?? readStored(context, id);
 	known.set(id, reading);
-	return await reading;
+	return (await reading).taskIds;
 }
 
-async function readStoredTasks(context: IExecuteFunctions, id: string): Promise<string[]> {
+/** The executions that the run has asked for. */
+export const executionsOf = async (context: IExecuteFunctions): Promise<StoredExecution[]> =>
+	await Promise.all([...(askedFor.get(context)?.values() ?? [])]);
+
+async function readStored(context: IExecuteFunctions, id: string): Promise<StoredExecution> {
 	const inLog = `n8n's log names each task in a line with 'created task' and '(execution ${id},'. Enter these ids.`;
 	const read = await settled(context.getExecutionDataById(id));
 	const data = 'value' in read ? read.value : undefined;
-	if (data === undefined) {
+	// What has written a file may be at work still, and the look would disturb it.
+	const filed = data && isAwake(data) ? [] : await filedTasks(context, id);
+	const named = filed.flatMap(({ taskId }) => taskId ?? []);
+	if (data === undefined && named.length === 0) {
 		throw new ItemError(`n8n has no data of execution ${id}`, {
 			description: `Take the number from the list of executions of this workflow. n8n may have deleted the execution, or its data. ${inLog}`,
 		});
 	}
-	const ids = [...new Set([...inJournals(data), ...inRecord(data), ...inOutputs(context, data)])];
-	if (ids.length > 0 && !isOfWorkflow(context, data)) {
+	const stored = data ? [...inJournals(data), ...inOutputs(context, data)] : [];
+	// The name of a file has the workflow in it.
+	if (data && stored.length > 0 && !isOfWorkflow(context, data)) {
 		throw new ItemError(`Execution ${id} is an execution of another workflow`, {
 			description:
 				'Run Task → Wait in the workflow that has created the tasks, or enter the ids of the tasks.',
 		});
 	}
-	if (ids.length > 0) return ids;
+	const taskIds = [...new Set([...stored, ...named])];
+	if (taskIds.length > 0) return { id, taskIds, ...factsOf(data, filed) };
 	throw new ItemError(`n8n has stored no task of execution ${id}`, {
-		description: `If somebody stopped it while it was awake, the list of executions has a short execution after it, with the node '${STOP_RECORD}': enter the number of that execution. Otherwise: ${inLog}`,
+		description: inLog,
 	});
 }
+
+/** What the journals of an execution say, and what was written down beside it. */
+function factsOf(data: IRunExecutionData | undefined, filed: readonly FiledTask[]) {
+	const journals = data ? journalsOf(data).flatMap(({ kept }) => entriesIn(kept[JOURNAL])) : [];
+	const costs = new Map<unknown, number>();
+	for (const { taskId, costUsd, task } of [...filed, ...journals] as JournalEntry[]) {
+		if (taskId !== undefined) costs.set(taskId, task?.state === 'FAILURE' ? 0 : (costUsd ?? 0));
+	}
+	const inDoubt = [...filed.filter(({ taskId }) => taskId === undefined), ...journals].filter(
+		({ taskId, state = 'sent' }: JournalEntry) => taskId === undefined && state === 'sent',
+	);
+	const isToOrder = ({ state, end }: JournalEntry) => state === 'free' && end === undefined;
+	const wakeAt = data && isAwake(data) ? data.waitTill : undefined;
+	return {
+		costUsd: [...costs.values()].reduce((sum, each) => sum + each, 0),
+		unanswered: new Set(inDoubt.map(({ itemIndex }) => itemIndex)).size,
+		toOrder: journals.filter(isToOrder).length,
+		wakeAt: wakeAt ? new Date(wakeAt).getTime() : undefined,
+	};
+}
+
+/** What is read of an entry of a journal. */
+interface JournalEntry extends FiledTask {
+	state?: string;
+	end?: string;
+	task?: { state?: string };
+}
+
+/** The entries of all runs in a journal. */
+const entriesIn = (journal: unknown): JournalEntry[] =>
+	isRecord(journal) && isRecord(journal.runs)
+		? Object.values(journal.runs).flatMap((run) =>
+				isRecord(run) && Array.isArray(run.entries) ? (run.entries as JournalEntry[]) : [],
+			)
+		: [];
+
+/** Whether an execution may be at work: it has neither ended with an error nor lost what was to run. */
+const isAwake = ({ executionData, resultData }: IRunExecutionData): boolean =>
+	resultData.error === undefined && executionData?.nodeExecutionStack.length !== 0;
 
 /** The contexts of the nodes that keep a journal. A node may have another name by now. */
 const journalsOf = ({ executionData }: IRunExecutionData) =>
@@ -75,9 +137,6 @@ function idsIn(stored: unknown): string[] {
 	const ours = Object.entries(stored).filter(([name]) => !NOT_OURS.includes(name));
 	return ours.flatMap(([, value]) => idsIn(value));
 }
-
-/** The tasks that a stop has left in a short execution of its own. */
-const inRecord = (data: IRunExecutionData): string[] => idsOfNode(data, STOP_RECORD);
 
 /** The tasks that came out, of an execution that was killed: n8n may have stored outputs, and no contexts. */
 function inOutputs(context: IExecuteFunctions, data: IRunExecutionData): string[] {
@@ -102,7 +161,6 @@ function isOfWorkflow(context: IExecuteFunctions, data: IRunExecutionData): bool
 	const { id } = context.getWorkflow();
 	const named = journalsOf(data).map(({ kept }) => kept.workflowId);
 	if (named.length > 0) return named.every((workflowId) => workflowId === id);
-	if (STOP_RECORD in data.resultData.runData) return data.parentExecution?.workflowId === id;
 	const ids = new Set(nodesOf(context).map((node) => node.id));
 	return (data.executionData?.nodeExecutionStack ?? []).some(({ node }) => ids.has(node.id));
 }

@@ -34,7 +34,8 @@ import { settled } from '../shared/promises';
 import { beginOrders, clearRows, isRetry, takeOver, wakeUp } from './beginTurn';
 import { bringTask } from './bringTask';
 import { lostResults } from './deliver';
-import { endUnsent, explainStop, goToSleep, isUnfinished, nextOrderAt } from './endTurn';
+import { endUnsent, goToSleep, isUnfinished, nextOrderAt } from './endTurn';
+import { explainStop, keepToTheEnd } from './keepTasks';
 import { connectRun, orderedBy, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 
@@ -142,7 +143,7 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 			notBefore: window.pausedUntil,
 		});
 	}
-	return [letOut(run)];
+	return [await letOut(run)];
 }
 
 const NOTHING: Ordered = { tasks: [] };
@@ -237,7 +238,7 @@ async function bringTasks(run: RunContext): Promise<void> {
  *
  * @throws NodeApiError, NodeOperationError for the item that stops the node
  */
-function letOut(run: RunContext): INodeExecutionData[] {
+async function letOut(run: RunContext): Promise<INodeExecutionData[]> {
 	const { context, rule, journal, connection } = run;
 	const { entries } = journal;
 	const results = entries.map((entry) => resultOf(journal, entry));
@@ -255,13 +256,13 @@ function letOut(run: RunContext): INodeExecutionData[] {
 	const missing = missingResults(entries.map(({ task }) => task));
 	if (missing !== undefined) showWarnings(context, [missing]);
 	journal.isEnded = true;
+	await keepToTheEnd(run);
 	return output;
 }
 
 /**
- * @param isToCaller whether a caller hears the message alone, and would order again what the message does not name
- * @throws the error that stops the node, if one of the results does; it names the item if there are several
- */
+ * @param isToCaller whether a caller hears the message alone, and would order again what it does not name
+ * @throws the error that stops the node, if one of the results does; it names the item if there are several */
 function throwStopping(
 	context: IExecuteFunctions,
 	results: readonly ItemResult[],

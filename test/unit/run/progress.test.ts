@@ -2,7 +2,7 @@ import type { IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import type { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import type { TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
-import { tellProgress } from '../../../nodes/MediaGeneration/run/endTurn';
+import { tellProgress } from '../../../nodes/MediaGeneration/run/progress';
 import { HOUR, MINUTE } from '../../durations';
 import { EPOCH } from '../../virtualTime';
 import { createdEntry, entryOf } from '../create/entries';
@@ -10,15 +10,19 @@ import { createdEntry, entryOf } from '../create/entries';
 const created = (count: number): TaskEntry[] =>
 	Array.from({ length: count }, (_, index) => createdEntry({ taskId: `task-${index + 1}` }));
 
+/** The highlighted data of the last execution. */
+let highlighted: Record<string, unknown> = {};
+
 /** What the output panel says while a run sleeps. */
 function told(entries: TaskEntry[], sleepMs = MINUTE): string {
 	jest.useFakeTimers({ now: EPOCH });
 	const hints: NodeExecutionHint[] = [];
 	const context = {
-		getNode: () => ({ name: 'Media' }),
+		getNode: () => ({ name: 'Media, "two"' }),
 		getExecutionId: () => '812',
 		getTimezone: () => 'Asia/Tokyo',
 		logger: { info: () => undefined },
+		customData: { set: (name: string, text: string) => (highlighted = { [name]: text }) },
 		addExecutionHints: (...each: NodeExecutionHint[]) => hints.push(...each),
 	} as unknown as IExecuteFunctions;
 	const journal = { entries, sleeps: 1 } as unknown as Journal;
@@ -44,4 +48,13 @@ it("a run says when it looks again in the time zone of the workflow, and not on 
 	const hour = String((time.getUTCHours() + 9) % 24).padStart(2, '0');
 	const minute = String(time.getUTCMinutes()).padStart(2, '0');
 	expect(told(created(1), 10 * HOUR)).toContain(`at ${hour}:${minute} (Asia/Tokyo).`);
+});
+
+it("a run that sleeps has its progress in n8n's highlighted data, under the name of the node, with the time of the next look", () => {
+	told(created(3), 10 * HOUR);
+	expect(highlighted).toEqual({
+		Media_two_: expect.stringMatching(
+			/^3 tasks created, 0 finished.*; looks again at \d\d:\d\d \(Asia\/Tokyo\)$/,
+		) as string,
+	});
 });
