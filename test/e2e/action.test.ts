@@ -20,7 +20,6 @@ describe('an execution that ends while its tasks go on', () => {
 		expect((await run.end(30_000)).status).toBe('canceled');
 		// n8n keeps nothing of what a stopped node says.
 		await scene.logged(`without paying again: ${scene.taskIds[0]}`);
-		await sleep(15000); console.log(scene.log.split('\n').filter((l) => /Media|Task/.test(l)).join('\n'));
 		await scene.logged(`'execution ${run.id}' as 'Task ID'`);
 		const before = scene.service.requests.length;
 		await sleep(5000);
