@@ -66,31 +66,6 @@ describe('at the same time', () => {
 	});
 
 	story(
-		'a create whose answer trickles for ever is given up after two minutes, and is in doubt',
-		async () => {
-			const endless: Settings[] = [
-				{ createWay: { fate: 'trickles', everyMs: 10 * SECOND } },
-				{ createWay: { fate: 'trickles from its head', everyMs: 10 * SECOND } },
-			];
-			const ends = await inBothModes('Endless create', [{}, ...endless]);
-			for (const { run, items, ms } of ends) {
-				const [first, ...others] = items;
-				expect(first).toMatchObject({ state: 'SUCCESS', taskId: run.taskIds[0] });
-				for (const { error, taskId } of others) {
-					expect(error).toBe(
-						'It is not known whether the task was created. The service gave no complete answer',
-					);
-					expect(taskId).toBeUndefined();
-				}
-				expect(paidFor(run, items).map(({ count }) => count)).toEqual([1, 1, 1]);
-				expect(ms).toBeGreaterThan(115 * SECOND);
-				// A create in doubt has the next one wait.
-				expect(ms).toBeLessThan(330 * SECOND);
-			}
-		},
-	);
-
-	story(
 		'a read whose answer trickles is given up after half a minute, and the next one brings the record',
 		async () => {
 			const slow: Settings[] = [

@@ -192,7 +192,7 @@ export const daySentences = {
 					.map(({ id }) => `execution ${id} is cancelled`),
 	),
 
-	'an item in doubt was sent, or was about to be, a moment before the death': onDay((world) =>
+	'an item in doubt was sent, or was about to be, before the death': onDay((world) =>
 		world.n8n.rows
 			.filter((row) => isRun(row) && row.retryOf !== undefined)
 			.flatMap((row) => {

@@ -193,3 +193,17 @@ test('the last checks outlast what the trigger remembers of a start that failed 
 	expect(trace.join('\n')).toContain('comes to Done');
 	expect(trace.join('\n')).not.toContain('user: retries');
 });
+
+test('a create whose answer trickles for ever is given up after two minutes, and is in doubt', async () => {
+	const { violations, trace } = await simulate(
+		plainBut({
+			node: { onError: 'continueRegularOutput', timeoutSeconds: 600, items: 2 },
+			strange: [{ on: 'create', nth: 0, what: 'answer trickles' }],
+		}),
+	);
+	expect(violations).toEqual([]);
+	const out = trace.find((line) => line.includes('comes to Sink')) ?? '';
+	expect(Number.parseFloat(out)).toBeGreaterThan(115);
+	// A create in doubt has the next one wait.
+	expect(Number.parseFloat(out)).toBeLessThan(330);
+});
