@@ -125,17 +125,6 @@ describe('at the same time', () => {
 describe('one after the other', () => {
 	beforeEach(() => scene.clear());
 
-	test('the balance is read again where the first answers are no answers', async () => {
-		const balance = scene.stage.mediaNode('mediaGenerationCredits', 'Credits', {});
-		scene.service.configure({
-			creditsStatus: { status: 429, times: 1, retryAfter: 2 },
-			creditsWay: { fate: 'cut short', times: 1 },
-		});
-		const execution = succeeded(await scene.run('Balance', balance));
-		expect(itemsOf(execution, 'Credits')).toMatchObject([{ balance: 100_000 }]);
-		expect(scene.reads).toHaveLength(3);
-	});
-
 	test("the credential's test shows a key that is refused in the body of a 200", async () => {
 		const { stage, service, client } = scene;
 		const credential = { ...stage.credential, type: 'mediaGenerationApi' };
