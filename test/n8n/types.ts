@@ -44,6 +44,4 @@ export interface ExecutionSummary {
 
 export interface Execution extends ExecutionSummary {
 	data: IRunExecutionData;
-	/** What the editor calls highlighted data. */
-	customData?: Record<string, string>;
 }

@@ -231,9 +231,9 @@ export class Journal {
 		return this.run.sleeps;
 	}
 
-	/** When the run was to be woken, milliseconds of the clock. */
-	get wakeAt(): number | undefined {
-		return this.run.wakeAt;
+	/** What was known when the run went to sleep last. */
+	get lastSleep(): Pick<StoredRun, 'wakeAt' | 'idleMs'> {
+		return this.run;
 	}
 
 	/** What the queue of creates knows, and a later turn needs. */
@@ -283,10 +283,10 @@ export class Journal {
 		entry.state = 'free';
 	}
 
-	/** @param wakeAt milliseconds of the clock */
-	fallAsleep(wakeAt: number): void {
+	/** @param wakeAt milliseconds of the clock @param idleMs as `StoredRun` has it */
+	fallAsleep(wakeAt: number, idleMs?: number): void {
 		const { run } = this;
-		Object.assign(run, { isAsleep: true, wakeAt, sleeps: run.sleeps + 1 });
+		Object.assign(run, { isAsleep: true, wakeAt, idleMs, sleeps: run.sleeps + 1 });
 	}
 
 	/** The rows that the turns of this run have left in n8n's store. */

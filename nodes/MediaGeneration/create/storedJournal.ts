@@ -25,6 +25,8 @@ export interface StoredRun {
 	sleeps: number;
 	/** When the run is to be woken. */
 	wakeAt?: number;
+	/** How long the run was awake since an order was taken or a task ended, if it sleeps until n8n's next look only. */
+	idleMs?: number | undefined;
 	/** Since when nothing was created, and no task has ended, although something is to be ordered. */
 	quietSince?: number | undefined;
 	/** Until when the service has asked to send nothing. */

@@ -1,7 +1,4 @@
-import type { IExecuteFunctions } from 'n8n-workflow';
-
 import { clock } from '../shared/clock';
-import { internalsOf, settingsOf } from './internals';
 
 /** n8n looks for due executions so often, from its own start, milliseconds. */
 const EVERY_MS = 60_000;
@@ -9,18 +6,59 @@ const EVERY_MS = 60_000;
 /** n8n wakes an execution by its own timer within this time. One that is later was due before n8n looked. */
 const LATE_MS = 1_000;
 
-/** When n8n has looked last, as far as this process knows; milliseconds of the clock. */
+/** n8n starts what one look has found within this time, also if that is much. */
+const ONE_LOOK_MS = 45_000;
+
+/** An execution was due and was woken later: n8n has looked in between. All times are milliseconds of the clock. */
+interface LateWake {
+	dueAt: number;
+	at: number;
+}
+
+/** The first late wake of each of the last looks, the oldest first. */
+let wakes: LateWake[] = [];
+const MOST_WAKES = 5;
+
+/** When n8n has looked once, as far as this process knows. */
 let lookedAt: number | undefined;
 
+/** Who is told when this process learns when n8n looks. */
+const listeners = new Set<() => void>();
+
+/** So much may be wrong before anybody is told. */
+const SAME_LOOK_MS = 1_000;
+
 /**
- * Learns from a wake at which second of the minute n8n looks for due executions. A run that was due before the look is
- * woken by the look itself.
+ * Learns from a wake at which second of the minute n8n looks for due executions. A busy n8n starts an execution some seconds
+ * after the look; so of the last wakes the one is believed that agrees with most of them.
  *
  * @param dueAt when the run was due, milliseconds of the clock
  */
 export function noteWake(dueAt: number): void {
-	const now = clock.now();
-	if (now - dueAt > LATE_MS) lookedAt = now;
+	const at = clock.now();
+	const last = wakes.at(-1)?.at ?? -Infinity;
+	const isOfLastLook = dueAt <= last && at - last < ONE_LOOK_MS;
+	if (at - dueAt <= LATE_MS || isOfLastLook) return;
+	wakes = [...wakes, { dueAt, at }].slice(-MOST_WAKES);
+	let most = 0;
+	let best = at;
+	for (const wake of wakes) {
+		const agreeing = wakes.filter((each) => mayBeLookOf(wake.at, each)).length;
+		if (agreeing >= most) [most, best] = [agreeing, wake.at];
+	}
+	const before = nextLookAfter(best - SAME_LOOK_MS) ?? Infinity;
+	lookedAt = best;
+	if (Math.abs(before - best) > SAME_LOOK_MS) for (const tell of [...listeners]) tell();
+}
+
+/** Whether a late wake may come from a look at this second of the minute. */
+const mayBeLookOf = (look: number, { dueAt, at }: LateWake): boolean =>
+	at - dueAt >= EVERY_MS || (((look - dueAt) % EVERY_MS) + EVERY_MS) % EVERY_MS <= at - dueAt;
+
+/** @returns ends the telling */
+export function whenLookIsLearnt(tell: () => void): () => void {
+	listeners.add(tell);
+	return () => void listeners.delete(tell);
 }
 
 /**
@@ -34,7 +72,9 @@ export function nextLookAfter(moment: number): number | undefined {
 
 /** For tests: a process that has just begun. */
 export function forgetLooks(): void {
+	wakes = [];
 	lookedAt = undefined;
+	listeners.clear();
 }
 
 /** n8n wakes executions once a minute. */
@@ -51,21 +91,6 @@ const SPREAD = 0.1;
 
 /** A run wakes so long before n8n's time limit: n8n may be a minute late, and a turn takes its time. Milliseconds. */
 export const BEFORE_LIMIT_MS = 90_000;
-
-/**
- * The time limit of the workflow or of n8n, which counts the sleep.
- *
- * @param startedAt when the execution began, milliseconds of the clock
- * @returns when n8n cancels the execution, milliseconds of the clock; Infinity if there is no limit
- */
-export function timeLimitOf(context: IExecuteFunctions, startedAt: number): number {
-	const seconds = Number(settingsOf(context).executionTimeout ?? 0);
-	const endsAt = internalsOf(context).additionalData?.executionTimeoutTimestamp;
-	return Math.min(
-		seconds > 0 ? startedAt + 1000 * seconds : Infinity,
-		typeof endsAt === 'number' ? clock.now() + endsAt - Date.now() : Infinity,
-	);
-}
 
 /** What decides when a sleeping run is woken. All times are milliseconds of the clock. */
 export interface Sleeper {

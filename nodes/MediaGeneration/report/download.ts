@@ -52,6 +52,8 @@ interface Wanted {
 	isFresh: boolean;
 	/** Reads the task again; undefined if it could not be read. */
 	readAgain: () => Promise<TaskRecord | undefined>;
+	/** Whether there is time for the download, asked when its turn has come. */
+	mayBegin?: () => boolean;
 }
 
 /** A file did not come, and a later try may bring it: the media host is in trouble. */
@@ -126,17 +128,18 @@ export class Downloader {
 	) {}
 
 	/**
-	 * The results of a task, one for each result URL.
+	 * The results of a task, one for each result URL; undefined if there is no time for them.
 	 *
 	 * @throws PassingTrouble if a later call may bring the files; ItemError, UserError if none can
 	 * @throws Stopped if the execution was stopped
 	 */
-	async filesOf(task: TaskRecord, wanted: Wanted): Promise<IBinaryData[]> {
+	async filesOf(task: TaskRecord, wanted: Wanted): Promise<IBinaryData[] | undefined> {
 		if (task.state !== 'SUCCESS') return [];
 		const { resultUrls } = task;
 		const links = new Links(resultUrls, wanted.readAgain);
 		const askedAt = clock.now();
 		return await this.atOnce.run(async () => {
+			if (wanted.mayBegin?.() === false) return undefined;
 			if (!wanted.isFresh || clock.now() - askedAt > LINK_AGE_MS) await links.renew();
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.

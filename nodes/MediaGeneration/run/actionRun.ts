@@ -12,7 +12,7 @@ import {
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
 import { retryGoesOn, TurnRow } from '../n8n/turnRow';
-import { timeLimitOf } from '../n8n/wakes';
+import { stretchOf, timeLimitOf } from '../n8n/stretch';
 import { echo } from '../plan/inputFile';
 import { planRun, type RunPlan } from '../plan/planRun';
 import { createsIn, isAwaited, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
@@ -28,11 +28,11 @@ import { missingResults, NOT_KNOWN } from '../report/taskErrors';
 import { dryJson, type ItemResult, pendingJson, taskItems, taskJson } from '../report/taskItems';
 import type { Connection } from '../service/connect';
 import { roundUsd } from '../service/money';
-import { clock, Stopped } from '../shared/clock';
+import { clock } from '../shared/clock';
 import { count, inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { beginOrders, clearRows, isRetry, takeOver, wakeUp } from './beginTurn';
-import { bringTask } from './bringTask';
+import { untilTurnEnds } from './bringTask';
 import { lostResults } from './deliver';
 import { endUnsent, goToSleep, isUnfinished, nextOrderAt } from './endTurn';
 import { explainStop, keepToTheEnd } from './keepTasks';
@@ -49,6 +49,8 @@ import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints'
  */
 export async function runTasks(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
 	const startedAt = clock.now();
+	// The stretch begins with the first run, whatever that run does.
+	stretchOf(context);
 	takeInputBack(context);
 	let journal: Journal | undefined;
 	let begun: RunContext | INodeExecutionData[][];
@@ -111,7 +113,7 @@ async function planAnew(
 	// Failed tasks are free.
 	const paid = ordered.filter(({ task }) => task?.state !== 'FAILURE');
 	const { isDry, ...plan } = await planRun(context, connection, {
-		limitAt: timeLimitOf(context, journal.startedAt),
+		limitAt: timeLimitOf(context),
 		isOrdered: (item) => places.has(placeOf(item)),
 		paidUsd: roundUsd(paid.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0)),
 	});
@@ -125,7 +127,7 @@ async function planAnew(
 /** The rest of a turn that has begun. */
 async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	const { context, journal, queue, window, turn } = run;
-	const ended = await settled(bringTasks(run));
+	const ended = await settled(untilTurnEnds(run));
 	if ('error' in ended) throw await explainStop(run, ended.error);
 	if (run.row.isTaken) return [refuse(context, retryGoesOn(), journal)];
 	endUnsent(run);
@@ -139,6 +141,7 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 		const isStuck = turn.isStuck || run.connection.isBroken;
 		return await goToSleep(context, journal, {
 			turnStartedAt: turn.startedAt,
+			idleMs: turn.isActive ? turn.idleMs : undefined,
 			orderAt: isStuck ? Infinity : orderAt,
 			notBefore: window.pausedUntil,
 		});
@@ -219,18 +222,6 @@ function dryRun(
 	throwStopping(context, results, rule, inputOf, NOTHING);
 	showHints(context, hint(dryRunHint(createsIn(items))));
 	return itemsOf(context, results, inputOf);
-}
-
-/** @throws Stopped where the execution was stopped */
-async function bringTasks(run: RunContext): Promise<void> {
-	const { journal, expectedCallbacks, signal } = run;
-	// What was read last waits for its turn longest.
-	const inTurn = [...journal.entries].sort((a, b) => (a.readAt ?? 0) - (b.readAt ?? 0));
-	const ways = inTurn.map(async (entry) => await bringTask(run, entry));
-	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
-	await expectedCallbacks.leave();
-	if (broken) throw broken.reason;
-	if (signal.aborted) throw new Stopped();
 }
 
 /**

@@ -5,8 +5,10 @@ import { errorOf, isToOrder, placeOf, type StoredError, storedError } from '../c
 import { whenEndIsStored } from '../n8n/executionEnd';
 import { retriedBy } from '../n8n/internals';
 import { NOTHING_ORDERED, TurnRow } from '../n8n/turnRow';
+import { askUntilAnswered } from '../n8n/storeAnswers';
+import { noteWoken } from '../n8n/stretch';
 import { noteWake } from '../n8n/wakes';
-import { clock, Stopped } from '../shared/clock';
+import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { suspend } from './endTurn';
@@ -14,9 +16,6 @@ import { hint, showHints } from './runHints';
 
 /** After this time a turn is stored or dead, milliseconds. */
 const LONGEST_TURN_MS = 10 * 60_000;
-
-/** How long a run sleeps if n8n's store does not answer, milliseconds. */
-const STORE_FAILS_MS = 60_000;
 
 /**
  * Begins a turn of a run that was asleep. n8n wakes some executions twice, under one id and from the same stored state: then
@@ -30,22 +29,22 @@ export async function wakeUp(
 	journal: Journal,
 	row: TurnRow,
 ): Promise<INodeExecutionData[][] | undefined> {
-	if (journal.wakeAt !== undefined) noteWake(journal.wakeAt);
-	const begun = await settled(row.begin());
-	if ('error' in begun && begun.error instanceof Stopped) throw begun.error;
-	// A store that fails must not end a run whose tasks are paid for.
-	if ('error' in begun) return await suspend(context, journal, clock.now() + STORE_FAILS_MS);
-	if (!begun.value && !journal.isAside) {
+	noteWoken(context, journal.startedAt);
+	const { wakeAt } = journal.lastSleep;
+	if (wakeAt !== undefined) noteWake(wakeAt);
+	// The run stays awake while n8n's store fails: n8n would not store a sleep, and never wake the run.
+	const hasBegun = await askUntilAnswered(async () => await row.begin());
+	if (!hasBegun && !journal.isAside) {
 		// What the other wake stores at the end of its turn takes the place of what is stored here.
 		journal.isAside = true;
 		return await suspend(context, journal, clock.now() + LONGEST_TURN_MS);
 	}
-	if (begun.value && journal.isAside) {
+	if (hasBegun && journal.isAside) {
 		await row.clear();
 		throw OUTDATED;
 	}
 	// Nobody has stored the turn: its process is dead.
-	if (!begun.value) journal.putInDoubt(await row.notesOf(placesToOrder(journal)), row.execution);
+	if (!hasBegun) journal.putInDoubt(await row.notesOf(placesToOrder(journal)), row.execution);
 	// n8n keeps the hints of the last turn.
 	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	return undefined;

@@ -1,4 +1,5 @@
 import { fail, freeAfterFailure, ownFields, type TaskEntry } from '../create/taskEntry';
+import { storeAnswers } from '../n8n/storeAnswers';
 import {
 	type CreatePlan,
 	isAwaited,
@@ -17,6 +18,7 @@ import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { askLedger, deliver, hasTimeToCome, sendAgain } from './deliver';
+import { isUnfinished } from './endTurn';
 import { nextStep, noteRead, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
@@ -38,13 +40,45 @@ const LONGEST_LINE_MS = 10 * MINUTE_MS;
 /** Tasks whose time is up at the same moment are read one after the other: so long a read may wait for the others. */
 const IN_LINE_MS = 1_000;
 
+/** Between two questions to n8n's store while it does not answer, milliseconds. */
+const STORE_PAUSE_MS = 5_000;
+
+/**
+ * Brings the tasks as far as this turn goes. The run stays awake where n8n could not store it, and where n8n could not
+ * store it before the look for which the turn has ended.
+ *
+ * @throws Stopped where the execution was stopped
+ */
+export async function untilTurnEnds(run: RunContext): Promise<void> {
+	const { context, turn, row } = run;
+	for (;;) {
+		await bringTasks(run);
+		if (!turn.maySleep || !isUnfinished(run) || row.isTaken) return;
+		if (!(await storeAnswers(context))) await turn.alarm.wait(clock.now() + STORE_PAUSE_MS).woken;
+		else if (!turn.hasMissedLook) return;
+		turn.goOn();
+	}
+}
+
+/** @throws Stopped where the execution was stopped */
+async function bringTasks(run: RunContext): Promise<void> {
+	const { journal, expectedCallbacks, signal } = run;
+	// What was read last waits for its turn longest.
+	const inTurn = [...journal.entries].sort((a, b) => (a.readAt ?? 0) - (b.readAt ?? 0));
+	const ways = inTurn.map(async (entry) => await bringTask(run, entry));
+	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
+	await expectedCallbacks.leave();
+	if (broken) throw broken.reason;
+	if (signal?.aborted) throw new Stopped();
+}
+
 /**
  * Brings one task as far as this turn goes: ordered, awaited, ordered again if it failed, downloaded. Whatever happens
  * is in its entry when this returns.
  *
  * @throws Stopped if the execution was stopped; any other error becomes the end of the entry
  */
-export async function bringTask(run: RunContext, entry: TaskEntry): Promise<void> {
+async function bringTask(run: RunContext, entry: TaskEntry): Promise<void> {
 	const { plan } = entry;
 	if (plan === undefined || entry.end !== undefined) return;
 	if (plan.kind === 'read') Object.assign(entry, { state: 'created', taskId: plan.taskId });
@@ -120,7 +154,7 @@ async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<
 	const { taskId = '', until = Infinity } = entry;
 	const now = clock.now();
 	const limitMs = run.calledAt < Infinity ? Math.max(0, until - now) + LAST_READ_MS : Infinity;
-	const giveUpAt = Math.min(run.turn.readsUntil, Math.max(until, now + IN_LINE_MS));
+	const giveUpAt = Math.min(run.turn.storeAt, Math.max(until, now + IN_LINE_MS));
 	const answer = await run.read(taskId, giveUpAt, limitMs);
 	if (answer === undefined) {
 		// The service lets no read in: the task's time may be up meanwhile.
@@ -139,9 +173,12 @@ async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<
 async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { task, until = Infinity, noFile } = entry;
 	if (task === undefined) return true;
-	const { maySleep } = run.turn;
+	const { turn, downloads } = run;
+	const { maySleep } = turn;
 	const tryMs = maySleep ? AWAKE_DOWNLOAD_MS : HELD_DOWNLOAD_MS;
-	const giveUpAt = Math.min(until, clock.now() + tryMs);
+	const storeAt = turn.isLate ? turn.storeAt : Infinity;
+	const giveUpAt = Math.min(until, clock.now() + tryMs, storeAt);
+	run.noteDownloading(entry);
 	const { taskId, record } = task;
 	const readAgain = async () => {
 		const read = await run.read(taskId, clock.now() + READ_AGAIN_MS);
@@ -150,9 +187,18 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 		return read;
 	};
 	const stem = fileStem(taskId, record, ownFields(entry), entry.itemIndex);
-	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain };
+	let begunAt: number | undefined;
+	const mayBegin = () => {
+		if (!turn.hasTimeFor(downloads.longestMs) && !run.waitsForFilesOnly) return false;
+		begunAt = clock.now();
+		return true;
+	};
+	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain, mayBegin };
 	const files = await settled(run.downloader.filesOf(task, wanted));
+	// The next turn fetches the file.
+	if ('value' in files && files.value === undefined) return await turn.reaches(Infinity);
 	if ('value' in files) {
+		if (begunAt !== undefined) downloads.note(clock.now() - begunAt);
 		entry.files = files.value;
 		// n8n keeps the files now: their data URIs would be stored a second time.
 		entry.task = withoutFiles(entry.task ?? task);

@@ -124,7 +124,7 @@ async function startsNow(run: RunContext, recipient: Recipient, taskId: string):
 		// If nobody can tell, the word of the trigger counts.
 		if ((await startOf(run, recipient, taskId)) !== false) return true;
 		const nextAt = clock.now() + FIRST_GAP_MS * 2 ** (asked - 1);
-		if (asked === MOST_QUESTIONS || nextAt > run.turn.readsUntil) return false;
+		if (asked === MOST_QUESTIONS || nextAt > run.turn.storeAt) return false;
 		await sleepUntil(nextAt, run.signal);
 	}
 }
@@ -139,7 +139,7 @@ async function askTrigger(
 	if (connection.isBroken) return { kind: 'notNow', words: NO_CREDENTIAL };
 	const address = signedAddress(context, deliverTo, connection.apiKey);
 	const sent = await settled(
-		window.read(async () => ({ told: await redeliver(context, task, address) }), turn.readsUntil),
+		window.read(async () => ({ told: await redeliver(context, task, address) }), turn.storeAt),
 	);
 	if ('error' in sent) {
 		const { error } = sent;

@@ -4,17 +4,19 @@ import { notSent } from '../create/createTask';
 import type { Journal } from '../create/journal';
 import { fail, isToOrder, ownFields, type TaskEntry } from '../create/taskEntry';
 import { sleepAndRunAgain } from '../n8n/runAgain';
-import { nextWakeAt, type Sleeper } from '../n8n/wakes';
+import { LEAST_SLEEP_MS, nextLookAfter, nextWakeAt, type Sleeper } from '../n8n/wakes';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { keepOnWorker } from './keepTasks';
 import type { RunContext } from './runContext';
 import { tellProgress } from './progress';
 
-/** What a turn knows of the next one. */
+/** What a turn knows of the next one. Times are milliseconds of the clock. */
 export type NextTurn = Pick<Sleeper, 'orderAt' | 'notBefore'> & {
-	/** When this turn began, milliseconds of the clock. */
+	/** When this turn began. */
 	turnStartedAt: number;
+	/** If n8n is to wake the run at its next look: how long the run is awake since an order was taken or a task ended. */
+	idleMs: number | undefined;
 };
 
 /**
@@ -25,9 +27,16 @@ export type NextTurn = Pick<Sleeper, 'orderAt' | 'notBefore'> & {
 export async function goToSleep(
 	context: IExecuteFunctions,
 	journal: Journal,
-	{ turnStartedAt, ...next }: NextTurn,
+	{ turnStartedAt, idleMs, ...next }: NextTurn,
 ): Promise<INodeExecutionData[][]> {
 	const now = clock.now();
+	if (idleMs !== undefined) {
+		journal.fallAsleep(now, idleMs);
+		await keepOnWorker(context, journal, turnStartedAt);
+		tellProgress(context, journal, dateOf(nextLookAfter(now) ?? now + LEAST_SLEEP_MS).getTime());
+		// What is due at once is woken by the next look, whenever that is.
+		return await suspend(context, journal, now);
+	}
 	const waiting = journal.entries.filter(({ end }) => end === undefined);
 	const isOverdue = (entry: TaskEntry) => {
 		const { until = Infinity, readAt, createdAt = 0, dueAt = Infinity, deliveries } = entry;

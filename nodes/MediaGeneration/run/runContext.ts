@@ -7,12 +7,14 @@ import { TaskCreator } from '../create/createTask';
 import type { Journal } from '../create/journal';
 import { holdsPlace, isToOrder, type TaskEntry } from '../create/taskEntry';
 import { calledSince, hangsUp, isTool, stopSignal } from '../n8n/internals';
+import { stretchOf } from '../n8n/stretch';
 import type { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
 import { isAwaited, isDelivered } from '../plan/planTypes';
 import { isNearLimit } from '../plan/planWait';
 import { ReadWindow } from '../read/readWindow';
 import { Downloader } from '../report/download';
+import { DownloadTimes } from '../report/downloadTimes';
 import { type FailureRule, type Ordered, type PaidTask } from '../report/ifSomeFail';
 import { MIN_READ_INTERVAL_MS, RequestGap, ServiceClient } from '../service/client';
 import { connect, type Connection } from '../service/connect';
@@ -39,6 +41,7 @@ export class RunContext {
 	readonly turn: Turn;
 	readonly window: ReadWindow;
 	readonly downloader: Downloader;
+	readonly downloads: DownloadTimes;
 	readonly expectedCallbacks: ExpectedCallbacks;
 	readonly rule: FailureRule;
 
@@ -55,6 +58,9 @@ export class RunContext {
 
 	/** The tasks that are waited for. */
 	private readonly waiting = new Set<TaskEntry>();
+
+	/** Those of them whose files alone are left to come. */
+	private readonly downloading = new Set<TaskEntry>();
 
 	/** The entries whose task holds a place at the account. */
 	private readonly holding = new Set<TaskEntry>();
@@ -77,8 +83,15 @@ export class RunContext {
 		const suspendAfterMs = isNearLimit(limitAt) ? Infinity : settings.suspendAfterMs;
 		this.settings = settings;
 		this.signal = anyOf(stopSignal(context), this.end.signal);
-		const runStartedAt = isLater ? journal.startedAt : startedAt;
-		this.turn = new Turn({ startedAt, runStartedAt, suspendAfterMs, signal: this.signal });
+		this.turn = new Turn({
+			startedAt,
+			runStartedAt: isLater ? journal.startedAt : startedAt,
+			hasSlept: isLater,
+			idleMs: journal.lastSleep.idleMs,
+			suspendAfterMs,
+			stretch: stretchOf(context),
+			signal: this.signal,
+		});
 		const isLeft = suspendAfterMs === Infinity && hangsUp(context);
 		const calledAt = clock.now() + calledSince(context) - Date.now();
 		this.calledAt = isLeft ? Math.min(startedAt, calledAt) : Infinity;
@@ -103,6 +116,7 @@ export class RunContext {
 		this.creator = new TaskCreator(context, client, queue, journal, row, turn, onFailure, signal);
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);
+		this.downloads = new DownloadTimes(context);
 		this.expectedCallbacks = new ExpectedCallbacks(context);
 		if (connection.isBroken) this.queue.noteQuiet();
 		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);
@@ -151,7 +165,27 @@ export class RunContext {
 	noteEnd(entry: TaskEntry): void {
 		this.turn.noteLeft(entry, false);
 		this.waiting.delete(entry);
+		this.downloading.delete(entry);
 		this.freePlace(entry);
+		this.wakeDownloads();
+	}
+
+	/** To be called when the files of an entry alone are left to come. */
+	noteDownloading(entry: TaskEntry): void {
+		if (this.downloading.has(entry)) return;
+		this.downloading.add(entry);
+		this.wakeDownloads();
+	}
+
+	/** Whether the run ends when its files have come, so that no turn has to end before. */
+	get waitsForFilesOnly(): boolean {
+		const { turn, waiting, downloading } = this;
+		return !turn.isLate && !turn.hasOrders && waiting.size === downloading.size;
+	}
+
+	/** Some files wait for the next turn. */
+	private wakeDownloads(): void {
+		if (this.waitsForFilesOnly) this.turn.alarm.wakeAll();
 	}
 
 	/** To be called when the task of an entry holds its place at the account no more. */
@@ -174,7 +208,7 @@ export class RunContext {
 				: (this.queue.refusal?.message ?? 'The service took no task'),
 			readIntervalMs: Math.max(MIN_READ_INTERVAL_MS, READ_GAP_MS * this.waiting.size),
 			isOwn: plan?.kind === 'create' || isDelivered(plan) || this.ownIds.has(taskId),
-			turnStartedAt: this.turn.startedAt,
+			turnStartedAt: this.turn.wentOnAt,
 			endsAt: this.settings.endsAt,
 			readsPausedUntil: this.window.pausedUntil,
 			hangsUp: this.calledAt < Infinity,

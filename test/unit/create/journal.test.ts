@@ -344,7 +344,7 @@ describe('a process whose clock shows another time than the process before, at t
 		return new Journal(contextOf(given, stored));
 	}
 	it('has all times by its own clock', () => {
-		const { entries, settings, queue, wakeAt, startedAt } = later();
+		const { entries, settings, queue, lastSleep, startedAt } = later();
 		expect(entries[0]).toMatchObject({
 			...{ createdAt: AHEAD + 1, until: AHEAD + 2, readAt: AHEAD + 3, dueAt: AHEAD + 4 },
 			...{ linklessAt: AHEAD + 5, unknownAt: AHEAD + 6, downloadAt: AHEAD + 7 },
@@ -352,7 +352,7 @@ describe('a process whose clock shows another time than the process before, at t
 		});
 		expect(settings).toMatchObject({ limitAt: AHEAD + 11, endsAt: AHEAD + 12 });
 		expect(queue).toMatchObject({ quietSince: AHEAD + 13, pausedUntil: AHEAD + 14 });
-		expect([wakeAt, startedAt]).toEqual([AHEAD + 15, AHEAD + HOUR]);
+		expect([lastSleep.wakeAt, startedAt]).toEqual([AHEAD + 15, AHEAD + HOUR]);
 	});
 
 	it('begins the next round of a loop at its own time', () => {

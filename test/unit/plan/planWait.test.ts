@@ -1,6 +1,6 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { timeLimitOf } from '../../../nodes/MediaGeneration/n8n/wakes';
+import { noteWoken, timeLimitOf } from '../../../nodes/MediaGeneration/n8n/stretch';
 import { planWait } from '../../../nodes/MediaGeneration/plan/planWait';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
@@ -140,26 +140,67 @@ describe('a run is held to its end, for ten minutes or as the user says', () => 
 });
 
 describe("n8n's time limit", () => {
-	const START = 1_000_000;
-	const limitOf = (given: object, ofN8n?: number) => {
-		const context = Object.assign(executeContext(), settings(given));
-		Object.assign(context.additionalData, { executionTimeoutTimestamp: ofN8n });
-		// The clock of the process and the time of day differ a little.
-		return 1000 * Math.round(timeLimitOf(context, START) / 1000);
-	};
+	const SECOND_MS = 1_000;
+	/** How old the execution was when its present run began, and how long ago n8n has woken it. */
+	interface Age {
+		ageMs?: number;
+		wokenMs?: number;
+		mode?: string;
+	}
 
-	it.each<[string, object, number | undefined, number]>([
-		['is none as a rule', { executionTimeout: -1 }, undefined, Infinity],
-		['of the workflow counts from the start', { executionTimeout: 60 }, undefined, START + 60_000],
-		['holds for a workflow without one', {}, START + 90_000, START + 90_000],
+	/** Seconds from now until n8n cancels the execution. */
+	function limitOf(
+		given: object,
+		told?: number,
+		{ ageMs = 0, wokenMs, mode = 'trigger' }: Age = {},
+	) {
+		const runData = { Start: [{ startTime: Date.now() - ageMs }, { startTime: 0 }] };
+		const context = Object.assign(executeContext(), settings(given), {
+			getMode: () => mode,
+			runExecutionData: { resultData: { runData } },
+		});
+		const ends = told === undefined ? undefined : Date.now() + told * SECOND_MS;
+		Object.assign(context.additionalData, { executionTimeoutTimestamp: ends });
+		if (wokenMs !== undefined) noteWoken(context, Date.now() - ageMs);
+		return Math.round((timeLimitOf(context) - Date.now()) / SECOND_MS);
+	}
+
+	it.each<[string, object, number | undefined, Age, number]>([
+		['is none as a rule', { executionTimeout: -1 }, undefined, {}, Infinity],
+		['of the workflow counts from the start', { executionTimeout: 60 }, undefined, {}, 60],
+		['holds for a workflow without one', {}, 90, {}, 90],
 		[
 			"is the smaller one where the workflow's is above it",
 			{ executionTimeout: 86_400 },
-			START + 90_000,
-			START + 90_000,
+			90,
+			{},
+			90,
 		],
-	])('%s', (_what, given, ofN8n, limitAt) => {
-		expect(limitOf(given, ofN8n)).toBe(limitAt);
+		['counts from the first node', { executionTimeout: 300 }, 240, { ageMs: 60_000 }, 240],
+		[
+			'counts from the first node where n8n has woken the execution, and says that all is left',
+			{ executionTimeout: 300 },
+			300,
+			{ ageMs: 200_000, wokenMs: 0 },
+			100,
+		],
+		['of n8n does so, too', {}, 300, { ageMs: 200_000, wokenMs: 0 }, 100],
+		[
+			'of a retry does not count from the nodes of the execution that it repeats',
+			{ executionTimeout: 300 },
+			300,
+			{ ageMs: 86_400_000, mode: 'retry' },
+			300,
+		],
+		[
+			'of a step in the editor does not count from nodes that ran before',
+			{ executionTimeout: 300 },
+			300,
+			{ ageMs: 86_400_000, mode: 'manual' },
+			300,
+		],
+	])('%s', (_what, given, told, age, expected) => {
+		expect(limitOf(given, told, age)).toBe(expected);
 	});
 
 	it('ends the wait a little before, and a run near it does not sleep any more', () => {

@@ -60,7 +60,7 @@ async function download({
 	const task = { ...done, taskId, resultUrls: [url], record: {} };
 	const readTask = readAgain ?? (async () => task);
 	const wanted = { stem, giveUpAt: deadline, isFresh: true, readAgain: readTask };
-	const [file] = await passTime(downloader.filesOf(task, wanted));
+	const [file] = (await passTime(downloader.filesOf(task, wanted))) ?? [];
 	return file;
 }
 

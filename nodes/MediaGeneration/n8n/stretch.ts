@@ -1,0 +1,69 @@
+import type { IExecuteFunctions } from 'n8n-workflow';
+
+import { clock } from '../shared/clock';
+import { internalsOf, modeOf, settingsOf } from './internals';
+
+/**
+ * The time in which an execution is awake: rounds of a loop and nodes one after the other share it. n8n stores what they do
+ * at its end. All times are milliseconds of the clock.
+ */
+export interface Stretch {
+	/** When the first run of this package began in it. */
+	readonly beganAt: number;
+	/** When the execution began, as far as known. */
+	startedAt: number;
+	/** When n8n woke the execution, if a run of this package was asleep. */
+	wokenAt?: number;
+	/** When the first order was sent that n8n has not stored yet. */
+	orderedAt?: number;
+}
+
+/** n8n reads the data of an execution from its database each time that it wakes the execution, so they tell a stretch. */
+const stretches = new WeakMap<object, Stretch>();
+
+/** @returns the stretch in which a node runs */
+export function stretchOf(context: IExecuteFunctions): Stretch {
+	const { runExecutionData } = internalsOf(context);
+	const known = runExecutionData && stretches.get(runExecutionData);
+	if (known) return known;
+	const now = clock.now();
+	const begun: Stretch = { beganAt: now, startedAt: Math.min(now, startOf(context)) };
+	if (runExecutionData) stretches.set(runExecutionData, begun);
+	return begun;
+}
+
+/** To be called when n8n has woken a run. @param startedAt when that run began in this execution */
+export function noteWoken(context: IExecuteFunctions, startedAt: number): void {
+	const stretch = stretchOf(context);
+	stretch.wokenAt ??= stretch.beganAt;
+	stretch.startedAt = Math.min(stretch.startedAt, startedAt);
+}
+
+/**
+ * When the first node of the execution began. A retry has the nodes of the execution that it repeats, and a step in the
+ * editor those of executions before, which tell nothing.
+ */
+function startOf(context: IExecuteFunctions): number {
+	if (['retry', 'manual'].includes(modeOf(context) ?? '')) return Infinity;
+	const { runData = {} } = internalsOf(context).runExecutionData?.resultData ?? {};
+	// n8n writes 0 where it does not know.
+	const starts = Object.values(runData).flatMap((runs) =>
+		runs.map(({ startTime }) => startTime || Infinity),
+	);
+	return Math.min(Infinity, ...starts) - Date.now() + clock.now();
+}
+
+/**
+ * The time limit of the workflow or of n8n. n8n counts it from the start of the execution, sleeps included; but at each wake
+ * it tells a node that the whole time is left.
+ *
+ * @returns when n8n cancels the execution, milliseconds of the clock; Infinity if there is no limit
+ */
+export function timeLimitOf(context: IExecuteFunctions): number {
+	const { startedAt, wokenAt } = stretchOf(context);
+	const seconds = Number(settingsOf(context).executionTimeout ?? 0);
+	const ends = internalsOf(context).additionalData?.executionTimeoutTimestamp;
+	const toldAt = typeof ends === 'number' ? clock.now() + ends - Date.now() : Infinity;
+	const sleptMs = wokenAt === undefined ? 0 : wokenAt - startedAt;
+	return Math.min(seconds > 0 ? startedAt + 1000 * seconds : Infinity, toldAt - sleptMs);
+}
