@@ -123,7 +123,9 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		const { items } = await lost.fetched();
 		expect(items.length).toBeGreaterThanOrEqual(known);
 		const ids = items.map(({ taskId }) => taskId);
-		expect(ids).toEqual(lost.taskIds.slice(0, ids.length));
+		// In the order of the items, in which orders leave, and not always arrive.
+		expect(new Set(ids).size).toBe(ids.length);
+		expect(lost.taskIds).toEqual(expect.arrayContaining(ids));
 	}, 600_000);
 
 	test('a run that a webhook processor has started is stopped, and n8n tells the worker nothing', async () => {
