@@ -155,7 +155,7 @@ export class MediaGenerationApi implements ICredentialType {
 	};
 
 	documentationUrl =
-		'https://docs.n8n.io/integrations/community-nodes/installation/gui-install/#credential';
+		'https://docs.n8n.io/integrations/community-nodes/installation/gui-install/#credentials';
 
 	properties: INodeProperties[] = [
 		{

@@ -23,7 +23,7 @@ const ADDRESSES: Record<string, number> = {
 };
 
 /** Such an address, and what follows the repository's own address in it. */
-const ADDRESS = /https:[^\s"']+?(#credential|#readme|\/issues)(?=["'])/g;
+const ADDRESS = /https:[^\s"']+?(#credentials|#readme|\/issues)(?=["'])/g;
 
 /** What stands for something that the owner has not decided yet: no host can end in `.invalid` (RFC 2606). */
 const PLACEHOLDERS: Array<[file: string, placeholder: RegExp]> = [

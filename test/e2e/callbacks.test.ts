@@ -1,12 +1,9 @@
 import type { IDataObject, INode } from 'n8n-workflow';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { settled } from '../../nodes/MediaGeneration/shared/promises';
 import { type Execution, type ExecutionSummary, hasEnded, until } from '../n8n/client';
-import { SqliteDatabase } from './database';
 import { ifAsked } from './needs';
 import {
 	bySenders,
@@ -289,24 +286,6 @@ describe("the trigger's memory", () => {
 			for (const each of [...delivered]) await deliverAll(each.target, [each.taskId]);
 			expect(scene.collector.seen).toEqual([]);
 		});
-	});
-
-	test('the documented statement clears the rows of old tasks alone', async () => {
-		const guide = readFileSync(join(__dirname, '../../docs/modes.md'), 'utf8');
-		const [onPostgres = '', onSqlite = ''] =
-			guide.match(/^DELETE FROM processed_data .*;$/gm) ?? [];
-		const target = await scene.publish();
-		await deliverAll(target, scene.stage.finishedTasks(3));
-		const [old] = await rowsOf(target);
-		const { database } = scene.stage;
-		const longAgo = new Date(Date.now() - 31 * 24 * 3_600_000).toISOString();
-		await database.execute(
-			`update processed_data set "createdAt" = '${longAgo}' where context = '${old?.context}'`,
-		);
-		await database.execute(database instanceof SqliteDatabase ? onSqlite : onPostgres);
-		const contexts = (await rowsOf(target)).map(({ context }) => context);
-		expect(contexts).toHaveLength(2);
-		expect(contexts).not.toContain(old?.context);
 	});
 
 	test('each task is one row, which goes when the workflow is deleted', async () => {

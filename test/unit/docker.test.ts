@@ -1,7 +1,5 @@
-import type { INodeProperties } from 'n8n-workflow';
 import { parse } from 'yaml';
 
-import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { read } from './repository';
 
 const FOLDER = 'examples/docker';
@@ -53,17 +51,17 @@ describe('compose.yaml', () => {
 		expect(Object.keys(services.n8n.environment)).toEqual(expect.arrayContaining(tested));
 	});
 
-	it('lets a restart wait until a first turn has ended, and Docker wait for n8n', () => {
-		const { options } = new MediaGeneration().description.properties.find(
-			({ name }) => name === 'options',
-		) as { options: INodeProperties[] };
-		const sleepAfter = options.find(({ name }) => name === 'suspendAfter');
-		const turnSeconds = 60 * Number(sleepAfter?.default);
+	it('lets a restart wait until a run that orders has ended its turn, and Docker wait for n8n, as the page says', () => {
+		// A run sleeps when its first order is half a minute old, before the next of n8n's looks, which come once a minute.
+		const turnSeconds = 30 + 60;
+		const page = read('docs/admin.md');
 		for (const service of [services.n8n, services.worker]) {
-			const seconds = Number(service.environment.N8N_GRACEFUL_SHUTDOWN_TIMEOUT);
-			expect(seconds).toBeGreaterThan(turnSeconds);
+			const { N8N_GRACEFUL_SHUTDOWN_TIMEOUT: seconds } = service.environment;
+			expect(Number(seconds)).toBeGreaterThanOrEqual(turnSeconds);
+			expect(page).toContain(`\`N8N_GRACEFUL_SHUTDOWN_TIMEOUT=${seconds}\``);
 			const [, minutes] = /^(\d+)m$/.exec(service.stop_grace_period ?? '') ?? [];
-			expect(60 * Number(minutes)).toBeGreaterThan(seconds);
+			expect(60 * Number(minutes)).toBeGreaterThan(Number(seconds));
+			expect(page).toContain(`\`stop_grace_period: ${minutes}m\``);
 		}
 	});
 

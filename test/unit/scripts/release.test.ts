@@ -77,7 +77,7 @@ test('a repository that is chosen is written everywhere', () => {
 });
 
 test('a place that was renamed is not passed over', () => {
-	change('credentials/MediaGenerationApi.credentials.ts', '#credential', '#credentials');
+	change('credentials/MediaGenerationApi.credentials.ts', '#credentials', '#credential');
 	expect(() => wrongAddresses(copy)).toThrow('has 0 addresses in place of 1');
 });
 
