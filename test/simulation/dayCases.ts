@@ -36,7 +36,7 @@ export const DAYS: Record<string, DayCase> = {
 	},
 	'downloads make a turn miss the look': { ...BATCH, items: 60, taskSeconds: 20, fileSeconds: 12 },
 	'a loop of short rounds is never stored': {
-		...{ workflow: 'loop', items: 40, taskSeconds: 12, ends: 'killed', endsAt: 300_000 },
+		...{ workflow: 'loop', items: 20, taskSeconds: 20, ends: 'killed', endsAt: 300_000 },
 	},
 	'a second node is cancelled by the time limit': {
 		...{ workflow: 'in a row', taskSeconds: 140, limitSeconds: 300, suspendAfter: 1 },

@@ -35,6 +35,8 @@ const MADE_UP_FOR_MS = 7 * 60_000;
 /** A run that has shared its account with another one creates slowly for a long time. */
 const LARGE_BATCH_MS = 2 * 3_600_000;
 
+const MOST_KEPT_BYTES = 1_000;
+
 const OWN = new NodeSources();
 
 const UNLIMITED = { maxUnfinished: 0, maxPerSecond: 0 };
@@ -55,7 +57,9 @@ async function prepare(): Promise<void> {
 	Container.set(BinaryDataService, {
 		async store(_place: unknown, content: Readable, data: object) {
 			const file = await buffer(content);
-			return { ...data, data: file.toString('base64'), fileSize: `${file.length} B` };
+			// What n8n keeps elsewhere is not to stand in each stored execution.
+			const kept = file.subarray(0, MOST_KEPT_BYTES);
+			return { ...data, data: kept.toString('base64'), fileSize: `${file.length} B` };
 		},
 		async getAsBuffer({ id, data }: IBinaryData) {
 			const content = id === undefined ? Buffer.from(data, 'base64') : world?.n8n.files.get(id);

@@ -77,6 +77,9 @@ const strange = new Set<RequestTrouble>(STRANGE.map(([name]) => name));
 /** Between two bytes of an answer that trickles. */
 const TRICKLE_MS = 5_000;
 
+/** What comes of a file in a second: a little more than what the node gives up for. */
+const PIECE_BYTES = 1_200;
+
 /** Who was told an answer, and in which event. */
 export interface Told {
 	process: Process | undefined;
@@ -188,7 +191,7 @@ export class Network {
 		const stream = new Readable({ read: () => undefined });
 		const next = (left: number) => {
 			if (stream.destroyed) return;
-			stream.push(left > 0 ? Buffer.alloc(20_000, body) : null);
+			stream.push(left > 0 ? Buffer.alloc(PIECE_BYTES, body) : null);
 			if (left > 0) this.world.time.later(SECOND, () => next(left - 1));
 		};
 		next(fileSeconds);
