@@ -68,14 +68,9 @@ export const DAYS: Record<string, DayCase> = {
 
 /** What is still so, and leaves this list with its mend. */
 export const STILL: ReadonlyArray<keyof typeof DAYS> = [
-	'a picture of 90 s is out after 139 s',
-	'a run stops in the middle when another run learns the second of the look',
 	'downloads make a turn miss the look',
 	'a loop of short rounds is never stored',
-	'a second node is cancelled by the time limit',
-	'a retry pays twice at a second node',
 	'a second retry is refused with a false sentence',
-	'a database that is away when a run goes to sleep leaves it running for ever',
 	'ten seconds of 404 fail all items that are left',
 	'a minute of 401 fails all items that are left',
 	'five minutes of 403 fail all items that are left',
