@@ -21,9 +21,9 @@ export class MediaGeneration implements INodeType {
 		icon: { light: 'file:mediaGeneration.svg', dark: 'file:mediaGeneration.dark.svg' },
 		group: ['transform'],
 		version: 1,
-		// Shows a model that is not a default, without its provider.
+		// Shows a model that is not a default, without its provider; and that nothing is ordered.
 		subtitle:
-			'={{ $parameter["resource"] + ": " + $parameter["operation"] + (["", "imagevendor/image-model-2-text-to-image", "videovendor/video-model-2-mini"].includes($parameter["model"] || "") ? "" : " · " + String($parameter["model"]).split("/").pop()) }}',
+			'={{ $parameter["resource"] + ": " + $parameter["operation"] + (["", "imagevendor/image-model-2-text-to-image", "videovendor/video-model-2-mini"].includes($parameter["model"] || "") ? "" : " · " + String($parameter["model"]).split("/").pop()) + ($parameter["options"]?.["dryRun"] === true ? " · dry run" : "") }}',
 		description:
 			'Generate images and videos, many in parallel, with an asynchronous media generation service',
 		defaults: { name: 'Media Generation' },

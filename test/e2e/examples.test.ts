@@ -129,7 +129,7 @@ describe.each(listExamples())('%s', (name) => {
 	});
 });
 
-test('overnight-batch: one run sleeps through the night, and sorts out what failed', async () => {
+test('overnight-batch: one run sleeps through the night, sorts out what failed, and ends with an error that says so', async () => {
 	const { service } = scene;
 	service.configure({ latencyMs: 3_600_000 });
 	const run = await examples.start(await examples.import('overnight-batch'));
@@ -139,7 +139,11 @@ test('overnight-batch: one run sleeps through the night, and sorts out what fail
 	const [failed = '', ...finished] = scene.taskIds;
 	service.complete(failed, 'FAILURE');
 	for (const taskId of finished) service.complete(taskId);
-	const night = succeeded(await run.end());
+	const night = await run.end();
+	expect(night.status).toBe('error');
+	expect(night.data.resultData.error?.message).toBe(
+		`1 of ${prompts.length} videos of this night need a look: see 'To look into'.`,
+	);
 	expect(promptsOf(scene.tasks)).toEqual(prompts);
 	const videos = itemsOf(night, 'Videos');
 	expect(videos.map(({ taskId }) => taskId).sort()).toEqual(finished.sort());
@@ -365,7 +369,7 @@ describe('with data tables', () => {
 		expect(promptsOf(scene.tasks)).toEqual(listed('save-to-storage'));
 		const names = scene.tasks.map(
 			({ taskId, record }, index) =>
-				`${fileStem(taskId, { prompt: String(record.input.prompt) }, {}, index)}.png`,
+				`${fileStem(taskId, { prompt: String(record.input.prompt) }, {}, String(index + 1))}.png`,
 		);
 		expect([...files.keys()].sort()).toEqual(names.map((name) => `/pictures/${name}`).sort());
 		expect([...files.values()].every((bytes) => bytes > 1000)).toBe(true);

@@ -22,6 +22,11 @@ it('three lines make three pictures, in their order, each linked to the one item
 	expect(field(output, 'row')).toEqual([7, 7, 7]);
 	expect(output.map(({ pairedItem }) => pairedItem)).toEqual(Array(3).fill({ item: 0 }));
 	expect(output.map(({ binary }) => binary?.data?.mimeType)).toEqual(Array(3).fill('image/png'));
+	expect(output.map(({ binary }) => binary?.data?.fileName)).toEqual([
+		expect.stringMatching(/^1-1-a-red-bird-/),
+		expect.stringMatching(/^1-2-a-blue-bird-/),
+		expect.stringMatching(/^1-3-a-green-bird-/),
+	]);
 	expect(hints.join()).toContain('3 tasks, about 0.24 USD, 24 credits.');
 });
 

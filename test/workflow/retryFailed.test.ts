@@ -44,7 +44,7 @@ describe('a task that fails', () => {
 		// Found failed after two seconds each, then a pause of five and of ten.
 		expect(times()).toEqual([0, 7, 19]);
 		expect(ran.hints[0]).toBe(
-			'2 failed tasks created again; failed tasks are usually free. 1 task, about 0.08 USD, 8 credits.',
+			'1 task, about 0.08 USD, 8 credits. 2 failed tasks created again; failed tasks are usually free.',
 		);
 	});
 

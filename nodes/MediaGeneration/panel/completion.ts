@@ -88,7 +88,7 @@ const outputBinaryField: INodeProperties = {
 	displayName: 'Put Output File in Field',
 	name: 'outputBinaryField',
 	type: 'string',
-	displayOptions: { show: { '/downloadResults': [true] } },
+	displayOptions: { show: { '/downloadResults': [true] }, ...NOT_IN_TOOLS },
 	default: 'data',
 	placeholder: 'e.g. data',
 	description:

@@ -5,6 +5,12 @@ import { IMAGE_MODEL, VIDEO_MODEL } from '../service/money';
 /** A line that is longer is a paragraph of one prompt, characters. */
 const SHORT_LINE = 100;
 
+/** A text that is longer may have had line breaks, characters. */
+const LONG_TEXT = 60;
+
+/** So many rows n8n's node of a data table gives at most. */
+const PAGE = 50;
+
 /** A prompt that looks like a list of prompts. */
 const hasShortLines = `String($parameter["prompt"] ?? "").split("\\n").map((line) => line.trim()).filter((line) => line !== "").length > 1 && String($parameter["prompt"]).split("\\n").every((line) => line.trim().length <= ${SHORT_LINE})`;
 
@@ -65,11 +71,24 @@ export const panelHints: NodeHint[] = [
 	},
 	{
 		message:
-			"'Additional Fields': take each name from the model's documentation, e.g. aspect_ratio with 16:9. For line breaks in a value, switch the value to Expression.",
+			"'Additional Fields': take each name from the model's documentation, e.g. aspect_ratio with 16:9.",
 		location: 'outputPane',
 		// n8n shows no hint at a list of fields, and the user may add a field after the first run.
 		whenToDisplay: 'always',
 		displayCondition:
 			'={{ !!$parameter["options"]["additionalFields"] && !$parameter["options"]["additionalFields"]["assignments"]?.[0]?.name }}',
+	},
+	{
+		message:
+			"'Additional Fields': a text field drops line breaks. To keep them, switch the value to Expression.",
+		location: 'outputPane',
+		whenToDisplay: 'always',
+		displayCondition: `={{ ($rawParameter["options"]?.["additionalFields"]?.["assignments"] ?? []).some(({ value }) => typeof value === "string" && !value.startsWith("=") && value.length > ${LONG_TEXT}) }}`,
+	},
+	{
+		message: `${PAGE} items have come in. If more were expected: n8n's 'Get row(s)' gives ${PAGE} rows, unless its 'Return All' is on.`,
+		location: 'outputPane',
+		whenToDisplay: 'always',
+		displayCondition: `={{ $input.all().length === ${PAGE} }}`,
 	},
 ];

@@ -165,6 +165,8 @@ const times: INodeProperties[] = [
 	...shownWhen(ofWaits, [
 		{
 			...numberField('Sleep After (Minutes)', 'suspendAfter'),
+			// An agent waits for its tool.
+			displayOptions: { hide: { '@tool': [true] } },
 			description:
 				'From then on the run sleeps between looks. Asleep it survives restarts of n8n. 0 = before the first order.',
 		},

@@ -168,7 +168,7 @@ export const taskFields: INodeProperties[] = [
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
 		placeholder: 'e.g. task-12345, task-12346',
-		hint: "One 'taskId' or several. To see how far a run is, or what a stopped run has: execution and its number, e.g. execution 123.",
+		hint: "One 'taskId' or several. For all tasks of a run, also of one that sleeps or was stopped: e.g. execution 123.",
 		description:
 			'IDs with commas or line breaks between them, a list, or the copied JSON of items that have a taskId',
 	},

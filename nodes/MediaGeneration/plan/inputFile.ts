@@ -146,6 +146,15 @@ function replaceIn(input: IDataObject, replace: (file: InputFile) => unknown): I
 
 const filesIn = (input: IDataObject) => leavesIn(input).filter((leaf) => leaf instanceof InputFile);
 
+/** What to do where a binary field is missing. @param names the binary fields that the item has */
+function wayOutOf(names: readonly string[], label: string): string {
+	if (names.length === 0) {
+		return 'The item has no files: put a node before this node that brings them, or that keeps them.';
+	}
+	const list = names.map((name) => `'${name}'`).join(', ');
+	return `Enter a binary field of the item in '${label}': ${list}.`;
+}
+
 /**
  * Finds files of the item without reading them.
  *
@@ -156,23 +165,18 @@ const filesIn = (input: IDataObject) => leavesIn(input).filter((leaf) => leaf in
  */
 export function findFiles(parameters: ItemParameters, value: unknown, label: string): InputFile[] {
 	const { context, itemIndex } = parameters;
+	const present = context.getInputData()[itemIndex]?.binary ?? {};
+	const description = wayOutOf(Object.keys(present), label);
 	const files = sourcesIn(value).map((source) => {
 		if (typeof source !== 'string') return new InputFile(source, source);
-		try {
-			const data: unknown = context.helpers.assertBinaryData(itemIndex, source);
-			// For a name such as 'constructor' n8n returns an inherited property.
-			if (isStored(data)) return new InputFile(source, data);
-			throw new ItemError(`The item has no binary field '${source}'`, {
-				description: `Enter the name of a binary field of the item in '${label}'.`,
-			});
-		} catch (error) {
-			// n8n counts items from zero.
-			const message = messageOf(error).replace(/ \[item \d+\]$/, '');
-			throw parameters.unfinished(label) ?? new ItemError(message, ItemError.from(error));
-		}
+		// A name such as 'constructor' is an inherited property.
+		const data: unknown = Object.hasOwn(present, source) ? present[source] : undefined;
+		if (isStored(data)) return new InputFile(source, data);
+		const message = `The item has no binary field '${source}'`;
+		throw parameters.unfinished(label) ?? new ItemError(message, { description });
 	});
 	if (files.length === 0) {
-		throw parameters.empty(label, "Enter the name of a binary field of the item, e.g. 'data'.");
+		throw parameters.empty(label, description);
 	}
 	for (const file of files) checkFile(file, label);
 	return files;

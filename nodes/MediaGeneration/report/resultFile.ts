@@ -20,17 +20,16 @@ const ID_SIGNS = 4;
  *
  * @param record the service's record of the task
  * @param sent the fields of the item, with the `input` that was sent; the record may repeat it
- * @param itemIndex undefined on the trigger, whose tasks are of no item
+ * @param number tells the task among the tasks of its run
  */
 export function fileStem(
 	taskId: string,
 	record: IDataObject,
 	sent: IDataObject = {},
-	itemIndex?: number,
+	number?: string,
 ): string {
 	const prompt = [sent, ...layersOf(record)].map(promptIn).find((each) => each !== undefined);
 	const id = wordsIn(taskId).at(-1)?.slice(-ID_SIGNS);
-	const number = itemIndex === undefined ? undefined : String(itemIndex + 1);
 	const parts = [number, firstWords(prompt ?? ''), id];
 	return parts.filter(Boolean).join('-') || 'result';
 }

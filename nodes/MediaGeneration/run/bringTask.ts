@@ -186,7 +186,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 		if (hasEnded(read)) entry.task = read;
 		return read;
 	};
-	const stem = fileStem(taskId, record, ownFields(entry), entry.itemIndex);
+	const stem = fileStem(taskId, record, ownFields(entry), run.numberOf(entry));
 	let begunAt: number | undefined;
 	const mayBegin = () => {
 		if (!turn.hasTimeFor(downloads.longestMs) && !run.waitsForFilesOnly) return false;

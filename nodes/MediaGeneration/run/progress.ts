@@ -22,7 +22,7 @@ export function progressOf({ entries }: Journal): string {
 	const parts = [
 		created.length < entries.length
 			? `${created.length} of ${count(entries.length, 'task')} created`
-			: `${count(created.length, 'task')} created`,
+			: `${count(created.length, 'task')}${entries.some(({ sent }) => sent) ? ' created' : ''}`,
 		`${finished} finished`,
 		...(failed > 0 ? [`${failed} failed`] : []),
 		...(usd > 0 ? [`cost so far about ${usd} USD`] : []),

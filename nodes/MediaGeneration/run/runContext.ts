@@ -70,6 +70,9 @@ export class RunContext {
 
 	private readonly ownIds: Set<string>;
 
+	/** The items that have several tasks. */
+	private readonly several: Set<number>;
+
 	/** @param startedAt when this turn began, milliseconds of the clock */
 	constructor(
 		readonly context: IExecuteFunctions,
@@ -121,6 +124,7 @@ export class RunContext {
 		if (connection.isBroken) this.queue.noteQuiet();
 		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);
 		this.ownIds = new Set(journal.ownTaskIds());
+		this.several = new Set(entries.flatMap(({ part, itemIndex }) => (part > 0 ? itemIndex : [])));
 		// A mistake in the parameters stops the run before its first order. Later it is an error of its item.
 		const isMistake = !journal.isBegun && entries.some(({ plan }) => plan === undefined);
 		// For an AI agent the failure of its task is an answer, and not an error.
@@ -151,6 +155,12 @@ export class RunContext {
 		this.queue.close();
 		for (const entry of this.journal.entries) this.turn.noteLeft(entry, false);
 		this.turn.alarm.wakeAll();
+	}
+
+	/** What the names of an entry's files begin with: the number of its item, and the number of the task if there are several. */
+	numberOf({ itemIndex, part }: TaskEntry): string {
+		const number = itemIndex + 1;
+		return this.several.has(itemIndex) ? `${number}-${part + 1}` : `${number}`;
 	}
 
 	/** To be called when a task of an entry was created. */

@@ -3,7 +3,7 @@ import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-work
 import { isTestAddress } from '../callback/callbackAddress';
 import { ENTER_DURATION, ENTER_PRICE, knownCostUsd, type RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
-import { quotePrompt, shortened } from '../report/ifSomeFail';
+import { shortened } from '../report/ifSomeFail';
 import {
 	isWithoutResult,
 	NOT_KNOWN,
@@ -48,11 +48,12 @@ export function endHints(
 	const empty = withoutResult(ends.map(({ json }) => json).filter(isWithoutResult));
 	const isTrouble = ends.some(({ isFailed, isLate }) => isFailed || isLate) || empty !== undefined;
 	const sentences = [
-		...summary(ends),
+		costOf(ends),
+		isByHand && !isTool && ends.some(isShown) && nextStepsOf(ends),
+		...troubles(ends),
 		empty !== undefined && `${withoutStop(empty)}.`,
 		...(isTool ? [] : adviceOf(ends, hasErrorOutput)),
 		unreached(left, baseUrl) ?? triggersOf(left),
-		isByHand && !isTool && ends.some(isShown) && nextStepsOf(ends),
 	];
 	const message = sentences.filter(Boolean).join(' ');
 	return message === '' ? [] : [hint(message, isTrouble ? 'warning' : 'info')];
@@ -88,26 +89,31 @@ function endOf(plan: ItemPlan, result: ItemResult): End {
 	};
 }
 
-/** The failures, and the cost of the tasks; nothing if nothing was created and nothing failed. */
-function summary(ends: readonly End[]): string[] {
-	const failed = ends.filter(({ isFailed }) => isFailed);
-	const late = ends.filter(({ isLate }) => isLate);
+/** What the tasks cost; nothing if nothing was created. n8n cuts a long hint, so the money comes first. */
+function costOf(ends: readonly End[]): string {
 	const created = ends.filter(({ isCreated }) => isCreated);
-	// An item without a task has failed with its last create, so the last of these tasks was not created again.
-	const again = ends.flatMap(({ json: { failedTaskIds = [], taskId } }) =>
-		[failedTaskIds].flat().slice(taskId === undefined ? 1 : 0),
-	).length;
 	const creates = createsIn(created.map(({ plan }) => plan));
 	const cost = [
 		created.length > 0 && count(created.length, 'task'),
 		creates.some(isPriced) && `about ${knownCostUsd(creates)} USD`,
 		charged(ends.filter(isPaid)),
 	].filter(Boolean);
+	return cost.length > 0 ? `${cost.join(', ')}.` : '';
+}
+
+/** What has failed, what came too late, and which prices are not known. */
+function troubles(ends: readonly End[]): string[] {
+	const failed = ends.filter(({ isFailed }) => isFailed);
+	const late = ends.filter(({ isLate }) => isLate);
+	const creates = createsIn(ends.flatMap(({ plan, isCreated }) => (isCreated ? plan : [])));
+	// An item without a task has failed with its last create, so the last of these tasks was not created again.
+	const again = ends.flatMap(({ json: { failedTaskIds = [], taskId } }) =>
+		[failedTaskIds].flat().slice(taskId === undefined ? 1 : 0),
+	).length;
 	return [
 		failures(ends.length, failed),
 		late.length > 0 ? `${count(late.length, 'task')} not finished in time.` : '',
 		again > 0 ? `${count(again, 'failed task')} created again; failed tasks are usually free.` : '',
-		cost.length > 0 ? `${cost.join(', ')}.` : '',
 		...unpriced(creates),
 	];
 }
@@ -131,15 +137,24 @@ const isPaid = ({ plan, json, isCreated }: End) =>
 const mayBePaid = ({ json, isCreated }: End) =>
 	isCreated || String(json.error).startsWith(NOT_KNOWN);
 
-/** How many items failed, and why the first one failed, with its prompt. */
+/** How many items failed, which ones, and why the first one failed. */
 function failures(items: number, failed: readonly End[]): string {
 	const [first] = failed;
 	if (first === undefined) return '';
 	const noun = failed.every(({ json }) => json.taskId !== undefined) ? 'task' : 'item';
 	const reason = shortened(withoutId(String(first.json.error)), 160);
-	const prompt = quotePrompt(first.json, 60);
-	const named = prompt ? ` (${failed.length > 1 ? 'first prompt' : 'prompt'}: ${prompt})` : '';
-	return `${failed.length} of ${count(items, noun)} failed: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}${named}.`;
+	const named = items > 1 ? ` (${numbersOf(failed)})` : '';
+	return `${failed.length} of ${count(items, noun)} failed${named}: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}.`;
+}
+
+/** So many numbers can be read in a hint. */
+const FEW = 5;
+
+/** The numbers of items, which count from 1. */
+function numbersOf(ends: readonly End[]): string {
+	const numbers = [...new Set(ends.map(({ plan }) => plan.itemIndex + 1))];
+	const named = numbers.slice(0, FEW).join(', ');
+	return `${numbers.length > 1 ? 'items' : 'item'} ${named}${numbers.length > FEW ? ', …' : ''}`;
 }
 
 const isPriced = ({ estimatedCostUsd }: CreatePlan) => estimatedCostUsd !== undefined;

@@ -89,7 +89,7 @@ function unusable(taskId: string, record: IDataObject | undefined): ServiceError
 	const isRefusal = reason !== undefined && layers.some(hasErrorCode);
 	return new ServiceError('unusableRecord', `The record of task ${taskId} has no state${words}`, {
 		description: isRefusal
-			? 'The service answered with an error code in place of a state.'
+			? 'The service answered with the code of a refusal in place of a state.'
 			: "The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",
 		isRefusal,
 	});

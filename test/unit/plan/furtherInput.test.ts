@@ -214,7 +214,7 @@ describe('files', () => {
 			`The item has no binary field '${name}'`,
 			files(['x', name]),
 		]),
-		[FIELD_NAME, files(['x', ' ']), "e.g. 'data'"],
+		[FIELD_NAME, files(['x', ' ']), "'data', 'last', 'sound'"],
 		[FIELD_NAME, files(['x', 7])],
 		[noName('Files'), files(['', 'data']), 'Name in the Model'],
 		[noName('Additional Fields'), fields([' ', 'string', 'a']), "'Name'"],

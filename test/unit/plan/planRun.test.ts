@@ -182,7 +182,7 @@ describe('what cannot be meant', () => {
 		[`'Image URL' is not a valid address: '${address}'`, url(address), /https:/],
 		["'Image URL' starts with 'file:'", url('file:///etc/passwd'), /https:/],
 		["'Image URL' starts with 'data:'", url('=data:image/png;base64,{{ $json.none }}'), /https:/],
-		["'Input Data Field Name' is empty", video(file), /data/],
+		["'Input Data Field Name' is empty", video(file), /has no files/],
 		["'Input' is empty", generic('{"prompt":""}'), /"prompt".*'Additional Fields'/],
 		["'Input' is a list", generic('[]'), /object/],
 		["'Task ID' is empty", task('get', { taskId: '' }), /taskId/],

@@ -217,11 +217,8 @@ it('no message repeats a long address', async () => {
 });
 
 describe('the beginning of a name', () => {
-	const stem = (
-		prompt: unknown,
-		taskId = 'task-7b1c-00001f2e',
-		itemIndex: number | undefined = 2,
-	) => fileStem(taskId, {}, { input: { prompt } as IDataObject }, itemIndex);
+	const stem = (prompt: unknown, taskId = 'task-7b1c-00001f2e', number = '3') =>
+		fileStem(taskId, {}, { input: { prompt } as IDataObject }, number);
 
 	it.each<[unknown, string]>([
 		['A blue whale', '3-a-blue-whale-1f2e'],
@@ -253,7 +250,7 @@ describe('the beginning of a name', () => {
 	it('takes the prompt from the record where nothing was sent, and has no number on the trigger', () => {
 		const inside = { data: { state: 'SUCCESS', input: { prompt: 'A fox' } } };
 		expect(fileStem('t-1f2e', inside)).toBe('a-fox-1f2e');
-		expect(fileStem('t-1f2e', { prompt: 'A fox' }, {}, 0)).toBe('1-a-fox-1f2e');
+		expect(fileStem('t-1f2e', { prompt: 'A fox' }, {}, '1')).toBe('1-a-fox-1f2e');
 	});
 
 	it('is the same for all results of a task, which are numbered', () => {

@@ -29,7 +29,9 @@ const held = new ItemError('Held back (task task-1)', {
 const twoOfOne = items(...[0, 1].map((resultIndex) => ({ taskId: 'task-1', resultIndex })));
 
 const run = (...items: ItemPlan[]) => ({ items });
-const two = [create(0.08), create(0.08)];
+/** The same plan for the item at an index. */
+const at = (itemIndex: number, plan: ItemPlan): ItemPlan => ({ ...plan, itemIndex });
+const two = [create(0.08), at(1, create(0.08))];
 const FAILED_ALONE = 'Run only the failed items again: a full run would pay for the others twice.';
 const COLLECT = "To collect failed items: Settings → On Error → 'Continue (using error output)'.";
 const AGAIN = `${FAILED_ALONE} ${COLLECT}`;
@@ -49,21 +51,17 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	// One task, into however many items its results are split.
 	['1 task, about 0.08 USD.', [create(0.08)], [twoOfOne]],
 	// It goes on.
-	['1 task not finished in time. 1 task, about 0.08 USD.', [create(0.08)], [late]],
+	['1 task, about 0.08 USD. 1 task not finished in time.', [create(0.08)], [late]],
 	[
 		// Of a suspended execution, whose item has its reason in `error`.
-		`1 of 2 tasks failed: Held back. 1 task, about 0.08 USD. ${AGAIN}`,
+		`1 task, about 0.08 USD. 1 of 2 tasks failed (item 1): Held back. ${AGAIN}`,
 		two,
 		[items({ taskId: 'task-1', state: 'FAILURE', error: 'Held back' }), done],
 	],
+	[`1 task, about 0.08 USD. 1 of 2 tasks failed (item 1): Held back. ${AGAIN}`, two, [held, done]],
 	[
-		`1 of 2 tasks failed: Held back (prompt: “A blue bird”). 1 task, about 0.08 USD. ${AGAIN}`,
-		two,
-		[held, done],
-	],
-	[
-		`2 of 3 tasks failed: Held back (first prompt: “A blue bird”). 1 task, about 0.08 USD. ${AGAIN}`,
-		[...two, create(0.08)],
+		`1 task, about 0.08 USD. 2 of 3 tasks failed (items 1, 2): Held back. ${AGAIN}`,
+		[...two, at(2, create(0.08))],
 		[held, held, done],
 	],
 	[
@@ -72,7 +70,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		[new ItemError('No credits', { task: { failedTaskIds: ['task-1', 'task-2', 'task-3'] } })],
 	],
 	[
-		`1 of 2 items failed: The parameter 'Prompt' is empty. 1 task, about 0.08 USD. ${AGAIN}`,
+		`1 task, about 0.08 USD. 1 of 2 items failed (item 1): The parameter 'Prompt' is empty. ${AGAIN}`,
 		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
 	],
@@ -86,12 +84,12 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	['2 tasks, about 0.16 USD, 8 credits for 1 task.', two, [billed(8), billed(null)]],
 	// To run these items again may cost a second time.
 	[
-		`1 of 2 items failed: It is not known whether the task was created. No answer. 1 task, about 0.08 USD. ${LOOK} ${COLLECT}`,
+		`1 task, about 0.08 USD. 1 of 2 items failed (item 1): It is not known whether the task was created. No answer. ${LOOK} ${COLLECT}`,
 		two,
 		[lost, done],
 	],
 	[
-		`1 of 2 tasks failed: The result could not be downloaded. 2 tasks, about 0.16 USD. ${LOOK} ${COLLECT}`,
+		`2 tasks, about 0.16 USD. 1 of 2 tasks failed (item 1): The result could not be downloaded. ${LOOK} ${COLLECT}`,
 		two,
 		[noFile, done],
 	],
@@ -102,18 +100,18 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	],
 	// An earlier try has created its task.
 	[
-		`1 of 2 tasks failed: The parameter 'Prompt' is empty. 2 tasks, about 0.08 USD. ${LOOK} ${COLLECT}`,
+		`2 tasks, about 0.08 USD. 1 of 2 tasks failed (item 1): The parameter 'Prompt' is empty. ${LOOK} ${COLLECT}`,
 		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
 		[ItemError.from(refused, { taskId: 'task-1', state: 'PENDING' }), done],
 	],
 	// Not each service lets a failed task be free.
 	[
-		`1 of 2 tasks failed: Overloaded. 1 task, about 0.08 USD, 16 credits. ${AGAIN}`,
+		`1 task, about 0.08 USD, 16 credits. 1 of 2 tasks failed (item 1): Overloaded. ${AGAIN}`,
 		two,
 		[charged, billed(8)],
 	],
 	// No price of tasks that were created before: a full run would pay for nothing.
-	[`1 of 2 tasks failed: Overloaded. ${COLLECT}`, [wait, wait], [failed, done]],
+	[`1 of 2 tasks failed (item 1): Overloaded. ${COLLECT}`, [wait, wait], [failed, done]],
 ])('a run is summed up: %s', (expected, plans, results) => {
 	const [hint, ...others] = endHints(run(...plans), results, SERVICE);
 	const isWarning = results.some((result) => result instanceof ItemError || result[0]?.json.error);
@@ -156,7 +154,7 @@ it.each<[string, object, boolean, string]>([
 
 it('an AI agent gets no advice for those who build a workflow', () => {
 	const [hint] = endHints(run(...two), [failed, done], SERVICE, { isTool: true });
-	expect(hint?.message).toBe('1 of 2 tasks failed: Overloaded. 1 task, about 0.08 USD.');
+	expect(hint?.message).toBe('1 task, about 0.08 USD. 1 of 2 tasks failed (item 1): Overloaded.');
 });
 
 it('a price by the second that lacks a duration is told from a price that nobody has entered', () => {
