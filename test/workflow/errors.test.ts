@@ -1,4 +1,8 @@
-import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
+import {
+	createEmptyRunExecutionData,
+	type IDataObject,
+	type INodeExecutionData,
+} from 'n8n-workflow';
 
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { HOUR } from '../durations';
@@ -179,6 +183,8 @@ describe('a stop of the execution', () => {
 	async function stopped(items: INodeExecutionData[], options: IDataObject = {}) {
 		const stop = new AbortController();
 		const context = executeContext(on.workflow(imageNode(options), items), stop.signal);
+		// n8n has stored the beginning of the execution.
+		context.getExecutionDataById = async () => await Promise.resolve(createEmptyRunExecutionData());
 		const ended = caught(async () => await new MediaGeneration().execute.call(context));
 		for (let second = 0; second < 10; second++) {
 			await settle();
