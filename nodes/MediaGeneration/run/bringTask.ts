@@ -186,7 +186,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 		if (hasEnded(read)) entry.task = read;
 		return read;
 	};
-	const stem = fileStem(taskId, record, ownFields(entry), run.numberOf(entry));
+	const stem = fileStem(taskId, record, ownFields(entry), numberOf(run, entry));
 	let begunAt: number | undefined;
 	const mayBegin = () => {
 		if (!turn.hasTimeFor(downloads.longestMs) && !run.waitsForFilesOnly) return false;
@@ -213,6 +213,12 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	entry.noFile = error.message;
 	entry.downloadAt = clock.now() + Math.max(AWAKE_DOWNLOAD_MS, error.retryAfterMs);
 	return true;
+}
+
+/** What the names of a task's files begin with: the number of its item, and its own number if the item has several tasks. */
+function numberOf({ several }: RunContext, { itemIndex, part }: TaskEntry): string {
+	const number = itemIndex + 1;
+	return several.has(itemIndex) ? `${number}-${part + 1}` : `${number}`;
 }
 
 /** The entry has its result. */

@@ -71,7 +71,7 @@ export class RunContext {
 	private readonly ownIds: Set<string>;
 
 	/** The items that have several tasks. */
-	private readonly several: Set<number>;
+	readonly several: Set<number>;
 
 	/** @param startedAt when this turn began, milliseconds of the clock */
 	constructor(
@@ -155,12 +155,6 @@ export class RunContext {
 		this.queue.close();
 		for (const entry of this.journal.entries) this.turn.noteLeft(entry, false);
 		this.turn.alarm.wakeAll();
-	}
-
-	/** What the names of an entry's files begin with: the number of its item, and the number of the task if there are several. */
-	numberOf({ itemIndex, part }: TaskEntry): string {
-		const number = itemIndex + 1;
-		return this.several.has(itemIndex) ? `${number}-${part + 1}` : `${number}`;
 	}
 
 	/** To be called when a task of an entry was created. */
