@@ -158,7 +158,6 @@ const alsoOfDays = [
 	'each item has at most one task that was not refused, and did not fail',
 	'every task that the service made is named in an output, an error or the log',
 	'no retry lets the bare input out',
-	'nothing waits for ever once the faults stop',
 	'the key and the tokens are nowhere but where they belong',
 ];
 
