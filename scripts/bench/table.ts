@@ -1,7 +1,7 @@
 import { markdownTable, writeSection } from '../../test/page';
 import type { Results, Row, Sample } from './results';
 
-const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Ours : limit', 'Measured on'];
+const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Measured on'];
 
 /** The figures as a table of a page, which a terminal shows as well. */
 export function tableOf({ rows, measured }: Results): string {
@@ -29,7 +29,6 @@ function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {
 		peer ? `${withSpread(peer.sample, unit)}, ${peer.name}` : '',
 		limit ? `${figure(limit.value)} ${unit}, ${limit.name}` : '',
 		peer ? ratio(ours.median, peer.sample.median) : '',
-		limit ? ratio(ours.median, limit.value) : '',
 	];
 }
 
