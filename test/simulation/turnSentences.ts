@@ -152,6 +152,8 @@ export const turnSentences = {
 			if (!row || !isRun(row) || !hasEnded(world, row)) return [];
 			// A retry of an execution that was ended in its first turn orders nothing, and neither does the next retry.
 			if (wasCut(row) && String(entries[0]).startsWith('first turn of ')) return [];
+			// A retry that orders nothing leaves the notes to the next retry.
+			if (wasCut(row) && !hasRetryOrdered(world, row)) return [];
 			return [`the row "${entries[0]}" of ${by} is still there`];
 		});
 	},
@@ -206,6 +208,15 @@ const ASIDE_MS = 10 * MINUTE;
 
 /** A retry that orders nothing leaves the rows of the retried execution to whoever may order. */
 const REFUSED = /Another retry of execution|n8n has not kept what it created/;
+
+/** Whether a retry of an execution, or a retry of that retry, has created a task. */
+const hasRetryOrdered = (world: World, row: Row): boolean =>
+	world.network.seen.some(
+		({ kind, taskId, by }) =>
+			kind === 'create' &&
+			taskId !== undefined &&
+			withRetried(world, idOf(by)).slice(1).includes(row),
+	);
 
 /** Whether an execution has come to an end, and all its retries: nobody goes on with it but by one more retry. */
 function hasEnded(world: World, row: Row): boolean {

@@ -311,7 +311,7 @@ describe('Retry of a stored execution', () => {
 		const reads = () => on.requests('GET', on.taskIds[0]).length;
 		const readBefore = reads();
 		if (apiKey !== undefined) failed.n8n.test.credential = { ...on.credential, apiKey };
-		const retried = (await failed.retry()).ran;
+		const retried = await (await failed.retry()).end();
 		return { retried, creates: on.creates.length - creates, reads: reads() - readBefore };
 	}
 	const failing = (...more: Parameters<typeof prompts>) => prompts('a', item('b', late()), ...more);

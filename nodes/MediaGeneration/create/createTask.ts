@@ -149,7 +149,7 @@ export class TaskCreator {
 		if ('error' in noted) turn.end();
 		if ('error' in noted || isLate()) return { outcome: 'notSent' };
 		turn.noteOrder();
-		this.journal.sending(entry);
+		this.journal.sending(entry, plan.estimatedCostUsd);
 		const answered = new AbortController();
 		const late = deadline < Infinity ? [lateAt(deadline, answered.signal)] : [];
 		const request = this.request(entry, plan, input.value, deadline);

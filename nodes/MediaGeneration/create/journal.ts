@@ -1,37 +1,25 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
-import { executionIdOf, internalsOf, isSupplied, nodeContext } from '../n8n/internals';
+import { executionIdOf, internalsOf, isSupplied, nodeContext, retriedBy } from '../n8n/internals';
 import { JOURNAL } from '../n8n/storedExecution';
-import { reviveFiles } from '../plan/inputFile';
 import type { RunPlan, RunSettings } from '../plan/planRun';
-import type { TaskPlan } from '../plan/planTypes';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
 import { clock } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
 import { readStored } from '../shared/json';
+import { type Beginning, beginningOf, executionsBefore } from './executionsBefore';
 import {
-	clockIsBehind,
 	endedRun,
-	type RowOf,
-	setClock,
+	revivedEntries,
+	revivedSettings,
 	sleepingRun,
 	type Stored,
 	type StoredRun,
+	type TurnBefore,
+	type TurnId,
 	VERSION,
 } from './storedJournal';
-import {
-	begunAnew,
-	createNoneAgain,
-	fail,
-	lacksFile,
-	placeOf,
-	reopened,
-	replanned,
-	type StoredError,
-	type TaskEntry,
-	taskIdsIn,
-} from './taskEntry';
+import { mayOrder, readAgain, reopened, replanned, type TaskEntry, taskIdsIn } from './taskEntry';
 
 /** The name of the function that gives the whole journal to the next try in the same process. */
 const WHOLE = 'whole';
@@ -46,13 +34,6 @@ function wholeOf(kept: unknown): unknown {
 export type SentTask = CreatedTask & { sent: IDataObject };
 
 /**
- * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
- * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `retried`: it had
- * ended with an error, and another execution tries it again. `again`: this execution does so (*Retry On Fail*).
- */
-export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
-
-/**
  * All that is known of this run of the node: the plan, and what was sent, created, read and downloaded. n8n stores it with
  * the execution, when the execution sleeps and when it ends. So a run that is woken, tried again by *Retry On Fail*, or
  * retried from the list of executions takes up what it finds here, and pays for nothing twice.
@@ -62,9 +43,6 @@ export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
  */
 export class Journal {
 	readonly beginning: Beginning;
-
-	/** The execution that wrote this before, if that was another one. */
-	readonly earlier: string;
 
 	/** Whether the run has slept. */
 	readonly isLater: boolean;
@@ -77,12 +55,16 @@ export class Journal {
 
 	private readonly run: StoredRun;
 	private readonly node: Stored;
+	private readonly execution: string;
 
-	/** Whether this is of a wake that left its turn to another one: what the other wake has done is not in it. */
-	isAside: boolean;
+	/** How many orders this turn has sent that the service has certainly not refused. */
+	private ordered = 0;
 
 	/** To be set when all items leave, and with them what nobody needs any more. */
 	isEnded = false;
+
+	/** To be set if the run is refused because nothing is known of what it has ordered before. */
+	isLost = false;
 
 	/** @throws UserError if another version of this package wrote the journal */
 	constructor(
@@ -96,12 +78,14 @@ export class Journal {
 		const present = internalsOf(context).runIndex ?? 0;
 		const isNew = store[JOURNAL] === undefined;
 		const stored = isNew
-			? { version: VERSION, runs: {}, clockIsBehind: clockIsBehind() }
+			? { version: VERSION, runs: {}, executions: [] }
 			: readStored<Stored>(wholeOf(store[JOURNAL]), VERSION);
 		const known = stored.runs[present];
-		setClock(stored, known);
 		const execution = String(executionIdOf(context));
-		this.node = stored;
+		const earlier = executionsBefore(context, execution);
+		this.execution = execution;
+		this.node = { ...stored, executions: [...earlier, execution] };
+		this.beginning = beginningOf(known, execution);
 		this.run = known ?? {
 			execution,
 			startedAt: now,
@@ -109,72 +93,68 @@ export class Journal {
 			tries: 0,
 			sleeps: 0,
 			rows: [],
+			before: [],
 			entries: [],
 		};
-		this.earlier = this.run.execution;
-		this.isAside = this.run.isAside === true;
-		delete this.run.isAside;
-		this.entries = this.run.entries.map((entry) => this.revived(entry));
-		this.isLater = this.run.isAsleep || (this.earlier === execution && this.run.sleeps > 0);
-		this.beginning = this.begin(known, execution, now);
+		this.isLater = this.run.isAsleep || (this.run.execution === execution && this.run.sleeps > 0);
+		this.entries = revivedEntries(context, this.run);
+		this.begin(earlier, now);
 		// n8n stores what this says when it stores the execution. It does not go back to an earlier run.
 		store[JOURNAL] = {
+			executions: this.node.executions,
 			toJSON: () => this.toStored(present, this.isEnded && !this.hasTriesLeft),
 			// n8n may try once more, after a wake, what has had all its tries.
 			[WHOLE]: () => this.toStored(present, false),
 		};
 	}
 
-	private begin(known: StoredRun | undefined, execution: string, now: number): Beginning {
-		if (known === undefined) return 'first';
-		const isOther = known.execution !== execution;
-		if (known.isAsleep && !isOther) return 'woken';
-		known.tries = isOther ? 0 : known.tries + 1;
-		// Another execution has a time limit of its own.
-		if (isOther) known.startedAt = now;
-		// A retry is a turn of its own: what it sends before n8n stores it is noted in the row of that turn.
-		if (isOther) known.sleeps = Math.max(1, known.sleeps);
-		if (isOther) {
-			// Links perish, so what is not downloaded is read again.
-			const hasLeft = ({ end, task, files, plan }: TaskEntry) =>
-				end === 'result' && task !== undefined && !(plan?.output.download && files);
-			this.entries = this.entries.map((entry) => (hasLeft(entry) ? begunAnew(entry) : entry));
+	private begin(earlier: readonly string[], now: number): void {
+		const { run, beginning } = this;
+		switch (beginning) {
+			case 'woken':
+				return;
+			case 'first':
+				this.goOnFrom(earlier, 0);
+				return;
+			case 'again':
+				run.tries++;
+				break;
+			case 'killed':
+			case 'retried': {
+				// A retry that n8n has killed before it stored anything has left the state of the execution that it retried.
+				const retried = retriedBy(this.context);
+				// Another execution: tries of its own, a time limit of its own, turns of its own, which have notes.
+				Object.assign(run, { tries: 0, startedAt: now, sleeps: Math.max(1, run.sleeps) });
+				this.goOnFrom([...new Set([run.execution, retried ?? run.execution])], run.sleeps);
+				this.entries = this.entries.map(readAgain);
+			}
 		}
 		// n8n counts its tries anew when it wakes a run. Without an end to them a task would be waited for for ever.
-		this.mayFailAgain = known.tries < triesOf(this.context.getNode());
+		this.mayFailAgain = run.tries < triesOf(this.context.getNode());
 		if (this.mayFailAgain) this.entries = this.entries.map(reopened);
-		if (known.isAsleep) return 'killed';
-		return isOther ? 'retried' : 'again';
 	}
 
-	/** An entry as n8n has stored it, with its plan and its files. */
-	private revived(stored: TaskEntry): TaskEntry {
-		const entry = lacksFile(stored) ? begunAnew(stored) : stored;
-		if (!entry.plan) return entry;
-		entry.plan = { ...this.run.common, ...entry.plan } as TaskPlan;
-		const { plan, state } = entry;
-		if (plan.kind !== 'create' || plan.input === undefined) return entry;
-		try {
-			plan.input = reviveFiles(this.context, plan);
-		} catch (error) {
-			if (state === 'free') fail(entry, ItemError.from(error));
-			// The task goes on without its file. It cannot be created again.
-			else createNoneAgain(entry);
-		}
-		return entry;
+	/** @param executions each one was retried by the next one, and the last one by this one */
+	private goOnFrom(executions: readonly string[], turn: number): void {
+		this.run.before.push(
+			...executions.map((execution, index) => ({
+				execution,
+				turn,
+				claimant: executions[index + 1] ?? this.execution,
+			})),
+		);
 	}
 
 	private toStored(present: number, isEnded: boolean): Stored {
-		const { entries, isAside } = this;
-		const run = { ...this.run, ...(isAside && { isAside }) };
+		const { entries, rows, before } = this;
+		const run = { ...this.run, rows, before };
 		const stored = isEnded ? endedRun(run, entries) : sleepingRun(run, entries);
-		return { ...this.node, clockIsBehind: clockIsBehind(), runs: { [present]: stored } };
+		return { ...this.node, runs: this.isLost ? {} : { [present]: stored } };
 	}
 
-	/** To be called when it is settled what this execution may order: a try that fails before leaves all as it was. */
+	/** To be called when the run goes on in this execution: a try that fails before leaves all as it was. */
 	takeUp(): void {
-		Object.assign(this.run, { execution: String(executionIdOf(this.context)), isAsleep: false });
-		this.isAside = false;
+		Object.assign(this.run, { execution: this.execution, isAsleep: false });
 	}
 
 	/** Whether n8n tries this run again if it stops (*Retry On Fail*). */
@@ -182,45 +162,38 @@ export class Journal {
 		return this.run.tries + 1 < triesOf(this.context.getNode());
 	}
 
-	/** Why this execution must not order, if it must not. */
-	get refusal(): StoredError | undefined {
-		return this.node.refusal;
+	/** The turns that this run goes on from. When it has ordered something, nobody else goes on from them. */
+	get before(): TurnBefore[] {
+		return this.hasOrdered ? [] : this.run.before;
 	}
 
-	set refusal(refusal: StoredError | undefined) {
-		this.node.refusal = refusal;
+	/** Whether this turn has ordered something, or may have. */
+	get hasOrdered(): boolean {
+		return this.ordered > 0;
 	}
 
-	/** @param places orders that a killed turn may have sent @param execution the execution whose turn it was */
-	putInDoubt(places: readonly string[], execution: string): void {
-		const inDoubt = new Set(places);
-		for (const entry of this.entries) {
-			if (entry.state !== 'free' || !inDoubt.has(placeOf(entry))) continue;
-			Object.assign(entry, { state: 'sent', doubtIn: execution });
-		}
+	/** Whether something may be ordered, now or when a task has failed. */
+	get mayOrder(): boolean {
+		const { entries, hasTriesLeft } = this;
+		return entries.some(
+			(entry) => mayOrder(entry) || (hasTriesLeft && entry.plan?.kind === 'create'),
+		);
+	}
+
+	/** Leaves the turn to another wake, which has begun it. */
+	standAside(turn: number, wakeAt: number): void {
+		this.run.before.push({ execution: this.execution, turn, hasBegun: true });
+		this.fallAsleep(wakeAt);
 	}
 
 	/** Takes up a plan that was made anew. */
 	plan({ items, ...settings }: Omit<RunPlan, 'isDry'>): void {
 		this.run.settings = settings;
 		this.entries = replanned(this.entries, items, this.mayFailAgain);
-		// Whoever orders in place of this execution creates failed tasks again, too.
-		if (this.refusal) this.entries.forEach(createNoneAgain);
 	}
 
 	get settings(): RunSettings {
-		const { settings } = this.run;
-		// JSON has no Infinity.
-		const { limitAt, endsAt, suspendAfterMs } = settings ?? {};
-		return {
-			maxInFlight: 1,
-			ifSomeFail: 'keep',
-			warnings: [],
-			...settings,
-			limitAt: limitAt ?? Infinity,
-			endsAt: endsAt ?? Infinity,
-			suspendAfterMs: suspendAfterMs ?? Infinity,
-		};
+		return revivedSettings(this.run);
 	}
 
 	get startedAt(): number {
@@ -267,8 +240,9 @@ export class Journal {
 	}
 
 	/** To be called before the request leaves: without an answer the service may have taken the task. */
-	sending(entry: TaskEntry): void {
-		entry.state = 'sent';
+	sending(entry: TaskEntry, costUsd: number | undefined): void {
+		Object.assign(entry, { state: 'sent', costUsd });
+		this.ordered++;
 	}
 
 	/** To be called the moment the id is known. */
@@ -281,6 +255,7 @@ export class Journal {
 	/** The item certainly has no task. */
 	forget(entry: TaskEntry): void {
 		entry.state = 'free';
+		this.ordered--;
 	}
 
 	/** @param wakeAt milliseconds of the clock @param idleMs as `StoredRun` has it */
@@ -289,12 +264,27 @@ export class Journal {
 		Object.assign(run, { isAsleep: true, wakeAt, idleMs, sleeps: run.sleeps + 1 });
 	}
 
-	/** The rows that the turns of this run have left in n8n's store. */
-	get rows(): RowOf[] {
-		return this.run.rows;
+	/**
+	 * The turns whose rows n8n needs no more at the end. As long as this run has ordered nothing, another retry may need the
+	 * notes of the turns before.
+	 */
+	get rows(): TurnId[] {
+		const { rows, before } = this.run;
+		const over = before.map(({ execution, turn }): TurnId => [execution, turn]);
+		return this.hasOrdered ? [...rows, ...over] : rows;
 	}
 
-	set rows(rows: RowOf[]) {
-		this.run.rows = rows;
+	/** To be called when this turn has written its row. */
+	noteRow(): void {
+		this.run.rows.push([this.execution, this.sleeps]);
+	}
+
+	/** @returns the rows but for that of this turn: n8n has stored what the turns before have done */
+	dropEarlierRows(): TurnId[] {
+		const { run, execution, sleeps } = this;
+		const isPresent = ([of, turn]: TurnId) => of === execution && turn === sleeps;
+		const earlier = run.rows.filter((row) => !isPresent(row));
+		run.rows = run.rows.filter(isPresent);
+		return earlier;
 	}
 }

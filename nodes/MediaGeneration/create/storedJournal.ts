@@ -1,14 +1,26 @@
-import type { IDataObject } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
+import { reviveFiles } from '../plan/inputFile';
 import type { RunSettings } from '../plan/planRun';
 import type { TaskPlan } from '../plan/planTypes';
-import { type TaskRecord, withoutFiles } from '../service/taskRecord';
-import { clock } from '../shared/clock';
+import { furtherFields } from '../report/taskItems';
+import { hasEnded, type TaskRecord, withoutFiles } from '../service/taskRecord';
+import { ItemError } from '../shared/itemError';
 import { isSame } from '../shared/json';
-import { shiftTimes, type StoredError, type TaskEntry } from './taskEntry';
+import { begunAnew, fail, lacksFile, type TaskEntry } from './taskEntry';
 
-/** A turn that wrote a row: its execution and its number. */
-export type RowOf = [execution: string, turn: number];
+/** A turn: its execution and its number. */
+export type TurnId = [execution: string, turn: number];
+
+/** A turn that a run goes on from: n8n may not have stored what that turn has ordered. */
+export interface TurnBefore {
+	execution: string;
+	turn: number;
+	/** The execution in whose name the run claims the orders; undefined if the turn is one of the same execution. */
+	claimant?: string;
+	/** Whether the turn has certainly begun: without its row nobody knows what it has done. */
+	hasBegun?: boolean;
+}
 
 /** What n8n stores of a run. All times are milliseconds of the clock. */
 export interface StoredRun {
@@ -19,8 +31,6 @@ export interface StoredRun {
 	isAsleep: boolean;
 	/** n8n's tries of the run in this execution (*Retry On Fail*) before the present try. */
 	tries: number;
-	/** Whether a wake stored this that left its turn to another one. */
-	isAside?: boolean;
 	/** How often the run went to sleep: the number of its turn. */
 	sleeps: number;
 	/** When the run is to be woken. */
@@ -36,7 +46,9 @@ export interface StoredRun {
 	/** What was learnt of the account's limits. */
 	limits?: IDataObject | undefined;
 	/** The turns whose rows are in n8n's store. */
-	rows: RowOf[];
+	rows: TurnId[];
+	/** The turns that the run goes on from, until it has ordered something itself. */
+	before: TurnBefore[];
 	settings?: RunSettings | undefined;
 	/** What the plans of all entries have in common. */
 	common?: Partial<TaskPlan> | undefined;
@@ -48,10 +60,8 @@ export interface Stored {
 	version: number;
 	/** By the index of the run. */
 	runs: Record<number, StoredRun>;
-	/** How far the clock of the process was behind the time of day, milliseconds. */
-	clockIsBehind: number;
-	/** Why this execution must not order: it retries one that may have ordered the same. */
-	refusal?: StoredError | undefined;
+	/** The executions in which this was written: of a retry the retried ones come first. */
+	executions: string[];
 	/** A pause that the service asks for, which the next round of a loop observes, too. */
 	pausedUntil?: number | undefined;
 }
@@ -59,33 +69,28 @@ export interface Stored {
 /** To be raised when the stored shape changes. */
 export const VERSION = 1;
 
-/** How far the clock of this process is behind the time of day, milliseconds. */
-export const clockIsBehind = (): number => Date.now() - clock.now();
-
-/** Sets the times that another process wrote to the clock of this process. @param run if the node has stored it */
-export function setClock(node: Stored, run: StoredRun | undefined): void {
-	const aheadMs = clockIsBehind() - node.clockIsBehind;
-	if (node.pausedUntil !== undefined) node.pausedUntil -= aheadMs;
-	if (run === undefined) return;
-	run.startedAt -= aheadMs;
-	if (run.wakeAt !== undefined) run.wakeAt -= aheadMs;
-	if (run.quietSince !== undefined) run.quietSince -= aheadMs;
-	const { settings } = run;
-	// JSON has no Infinity, and makes it null.
-	if (settings?.limitAt) settings.limitAt -= aheadMs;
-	if (settings?.endsAt) settings.endsAt -= aheadMs;
-	for (const entry of run.entries) shiftTimes(entry, aheadMs);
-}
-
 /** What n8n stores of a run that is not at its end. */
 export function sleepingRun(run: StoredRun, entries: readonly TaskEntry[]): StoredRun {
 	const common = commonOf(entries.flatMap(({ plan }) => plan ?? []));
-	const stored = entries.map((entry) => ({
-		...entry,
-		plan: withoutCommon(entry, common),
-		task: entry.task && withoutFiles(entry.task),
-	}));
-	return { ...run, common, entries: stored };
+	return { ...run, common, entries: entries.map((entry) => sleepingEntry(entry, common)) };
+}
+
+/** A run may have thousands of entries, and each wake reads and writes them all: what no item needs is left out. */
+function sleepingEntry(entry: TaskEntry, common: Partial<TaskPlan>): TaskEntry {
+	const { task, record, sent, taskId } = entry;
+	const stored = { ...entry, plan: withoutCommon(entry, common) };
+	// The answer to the order is shown of a task that was not read to its end.
+	if (hasEnded(task)) stored.record = undefined;
+	else if (record !== undefined) stored.record = furtherFields(record, { ...sent, taskId });
+	if (task !== undefined) stored.task = sleepingTask(task, sent);
+	return stored;
+}
+
+/** The record of an unfinished task is read again. Of another record the item shows what it does not say itself. */
+function sleepingTask(task: TaskRecord, sent: IDataObject | undefined): TaskRecord {
+	if (task.state === 'PENDING') return { ...task, record: {} };
+	const cut = withoutFiles(task);
+	return { ...cut, record: furtherFields(cut.record, { ...sent, ...cut }) };
 }
 
 /** What n8n stores of a run whose items have left: who asks later for its tasks needs no more. */
@@ -125,4 +130,44 @@ function withoutCommon(
 		([name]) => !(name in common) && !(isSent && name === 'input'),
 	);
 	return Object.fromEntries(left) as unknown as TaskPlan;
+}
+
+/** The entries of a run as n8n has stored them, with their plans and their files. */
+export const revivedEntries = (
+	context: IExecuteFunctions,
+	{ entries, common }: StoredRun,
+): TaskEntry[] => entries.map((entry) => revived(context, entry, common));
+
+function revived(
+	context: IExecuteFunctions,
+	stored: TaskEntry,
+	common: StoredRun['common'],
+): TaskEntry {
+	const entry = lacksFile(stored) ? begunAnew(stored) : stored;
+	if (!entry.plan) return entry;
+	entry.plan = { ...common, ...entry.plan } as TaskPlan;
+	const { plan, state } = entry;
+	if (plan.kind !== 'create' || plan.input === undefined) return entry;
+	try {
+		plan.input = reviveFiles(context, plan);
+	} catch (error) {
+		if (state === 'free') fail(entry, ItemError.from(error));
+		// The task goes on without its file. It cannot be created again.
+		else plan.retryFailed = 0;
+	}
+	return entry;
+}
+
+/** The settings of a run as n8n has stored them. JSON has no Infinity. */
+export function revivedSettings({ settings }: StoredRun): RunSettings {
+	const { limitAt, endsAt, suspendAfterMs } = settings ?? {};
+	return {
+		maxInFlight: 1,
+		ifSomeFail: 'keep',
+		warnings: [],
+		...settings,
+		limitAt: limitAt ?? Infinity,
+		endsAt: endsAt ?? Infinity,
+		suspendAfterMs: suspendAfterMs ?? Infinity,
+	};
 }

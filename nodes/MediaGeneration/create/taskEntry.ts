@@ -2,12 +2,19 @@ import type { IBinaryData, IDataObject } from 'n8n-workflow';
 
 import type { Deliveries } from '../callback/delivery';
 import { echo } from '../plan/inputFile';
-import { type CreatePlan, type ItemPlan, referenceOf, type TaskPlan } from '../plan/planTypes';
+import {
+	type CreatePlan,
+	isAwaited,
+	type ItemPlan,
+	referenceOf,
+	type TaskPlan,
+} from '../plan/planTypes';
 import { NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { isCutDataUri } from '../shared/media';
+import type { TurnId } from './storedJournal';
 
 /** An error as plain data, as n8n stores it. */
 export type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'>;
@@ -35,11 +42,12 @@ export interface TaskEntry {
 	/** `free`: there is no task. `sent`: an order was sent, and its answer is not known. `created`: there is a task. */
 	state: 'free' | 'sent' | 'created';
 	taskId?: string | undefined;
-	/** The execution that was killed or stopped in a turn in which it may have created the task. */
-	doubtIn?: string | undefined;
+	/** The turn that was killed or stopped, and may have created the task. */
+	doubtIn?: TurnId | undefined;
 	/** The answer to the order, and the model and the input that were sent. */
 	record?: IDataObject | undefined;
 	sent?: IDataObject | undefined;
+	/** The estimate for the task that was ordered, or may have been. */
 	costUsd?: number | undefined;
 	createdAt?: number | undefined;
 	/** When the task's time is up; undefined before the task's time has begun. */
@@ -74,34 +82,6 @@ export interface TaskEntry {
 	error?: StoredError | undefined;
 }
 
-/** The fields that are times of the clock. */
-const TIMES = [
-	'createdAt',
-	'until',
-	'readAt',
-	'dueAt',
-	'troubleAt',
-	'linklessAt',
-	'unknownAt',
-	'refusedAt',
-	'downloadAt',
-] as const;
-
-/** Sets the times of an entry that another process wrote, whose clock was ahead of this one by so many milliseconds. */
-export function shiftTimes(entry: TaskEntry, ms: number): void {
-	for (const name of TIMES) {
-		const time = entry[name];
-		if (time !== undefined) entry[name] = time - ms;
-	}
-	const { again, deliveries = {} } = entry;
-	for (const [name, value] of Object.entries(deliveries)) {
-		if (typeof value === 'number') Object.assign(deliveries, { [name]: value - ms });
-	}
-	if (!again) return;
-	const { at, until, deadline } = again;
-	Object.assign(again, { at: at - ms, until: until - ms, deadline: deadline - ms });
-}
-
 /** The name of a place among the places of a run. */
 export const placeOf = ({ itemIndex, part }: Pick<TaskEntry, 'itemIndex' | 'part'>): string =>
 	`${itemIndex}.${part}`;
@@ -132,6 +112,41 @@ export function begunAnew(entry: TaskEntry): TaskEntry {
 export const lacksFile = ({ end, task, files }: TaskEntry): boolean =>
 	end === 'result' && task?.state === 'SUCCESS' && !files && task.resultUrls.some(isCutDataUri);
 
+/** An entry for another execution: links perish, so a result that is not downloaded is read once more. */
+export function readAgain(entry: TaskEntry): TaskEntry {
+	const { end, task, files, plan } = entry;
+	const hasFiles = plan?.output.download && files !== undefined;
+	return end === 'result' && task !== undefined && !hasFiles ? begunAnew(entry) : entry;
+}
+
+/**
+ * Takes over what another execution has stored of the task at the same place.
+ *
+ * @param entry without a task so far, or in doubt
+ */
+export function takeOver(entry: TaskEntry, known: TaskEntry | undefined, execution: string): void {
+	const isOpen =
+		entry.plan?.kind === 'create' &&
+		entry.taskId === undefined &&
+		(entry.state === 'free' || entry.doubtIn?.[0] === execution);
+	if (known === undefined || !isOpen) return;
+	const { state, taskId, record, sent, costUsd, createdAt, failed } = known;
+	// It is known now what became of the order, so an error that said otherwise is no end any more.
+	if (entry.doubtIn !== undefined) Object.assign(entry, { end: undefined, error: undefined });
+	Object.assign(entry, {
+		state,
+		taskId,
+		record,
+		sent,
+		costUsd,
+		createdAt,
+		failed,
+		doubtIn: undefined,
+	});
+	if (state !== 'created') return;
+	Object.assign(entry, { again: undefined, task: undefined });
+}
+
 const isCharged = (task: TaskRecord | undefined) =>
 	task?.state === 'FAILURE' && (task.creditsConsumed ?? 0) > 0;
 
@@ -147,11 +162,6 @@ export function freeAfterFailure(entry: TaskEntry): void {
 	delete entry.dueAt;
 	delete entry.trouble;
 	delete entry.troubleAt;
-}
-
-/** No task takes the place of a task that fails. */
-export function createNoneAgain({ plan }: TaskEntry): void {
-	if (plan?.kind === 'create') plan.retryFailed = 0;
 }
 
 /** An error as n8n stores it: plain data, from which `errorOf` makes the error again. */
@@ -181,9 +191,18 @@ export const isOrdered = ({ plan, state }: TaskEntry): boolean =>
 export const holdsPlace = ({ plan, taskId, task, end }: TaskEntry): boolean =>
 	plan?.kind === 'create' && taskId !== undefined && end === undefined && !hasEnded(task);
 
+/**
+ * Whether something may still be ordered for the entry: now, or when its task has failed (option *Retry Failed Tasks*).
+ */
+export function mayOrder(entry: TaskEntry): boolean {
+	const { plan, state, end, failed = [] } = entry;
+	const mayFail = plan?.kind === 'create' && isAwaited(plan) && failed.length < plan.retryFailed;
+	return isToOrder(entry) || (mayFail && state === 'created' && end === undefined);
+}
+
 /** The error of an item whose order may have been sent. It is never sent again: it may be paid for. */
-export function inDoubt({ itemIndex }: CreatePlan, execution: string | undefined): ItemError {
-	if (execution === undefined) {
+export function inDoubt({ itemIndex }: CreatePlan, turn: TurnId | undefined): ItemError {
+	if (turn === undefined) {
 		return new ItemError(`${NOT_KNOWN}. Its answer was lost in an earlier try`, {
 			description:
 				'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.',
@@ -192,7 +211,7 @@ export function inDoubt({ itemIndex }: CreatePlan, execution: string | undefined
 	return new ItemError(
 		`${NOT_KNOWN}. Its execution was killed or stopped in a turn that may have sent it`,
 		{
-			description: `Look in n8n's log for a line with 'created task' and '(execution ${execution}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Task → Wait and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
+			description: `Look in n8n's log for a line with 'created task' and '(execution ${turn[0]}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Task → Wait and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
 		},
 	);
 }

@@ -32,8 +32,11 @@ export const retryGoesOn = () =>
  * was stopped.
  */
 export class TurnRow {
-	/** Whether a retry has claimed the execution while it ordered. */
+	/** Whether a retry has claimed the orders while this turn ordered. */
 	isTaken = false;
+
+	/** Whether this turn has written the row. */
+	hasBegun = false;
 
 	private readonly row: LedgerRow;
 	private readonly writer = `written by ${randomUUID()}`;
@@ -41,6 +44,7 @@ export class TurnRow {
 	private waiting: string[] = [];
 	private failure: { error: unknown } | undefined;
 	private readonly oneAtATime = new Semaphore(1);
+	private readonly claims: LedgerRow[] = [];
 
 	/**
 	 * @param turn the number of the turn in this run of the node
@@ -57,15 +61,12 @@ export class TurnRow {
 		this.row = new LedgerRow(context, name);
 	}
 
-	/**
-	 * Writes the row.
-	 *
-	 * @param places orders of an earlier turn that are in doubt, so that a retry of this turn finds all in one row
-	 * @returns whether this turn may order; otherwise another process has written the row
-	 */
-	async begin(places: readonly string[] = []): Promise<boolean> {
+	/** Writes the row. @returns whether this turn may order; otherwise another process has written the row */
+	async begin(): Promise<boolean> {
 		if (!this.isKept) return true;
-		return await this.ask(async () => await this.row.insert([this.writer, ...places]));
+		const isFirst = await this.ask(async () => await this.row.insert([this.writer]));
+		this.hasBegun = isFirst;
+		return isFirst;
 	}
 
 	/**
@@ -89,7 +90,6 @@ export class TurnRow {
 			}
 			for (const each of places) this.noted.add(each);
 		});
-		// A retry claims the execution, and reads the notes after that. So one of the two sees the other.
 		if (!(await this.isClaimed())) return;
 		this.isTaken = true;
 		throw retryGoesOn();
@@ -106,42 +106,39 @@ export class TurnRow {
 	}
 
 	/**
-	 * Of several retries of an execution one may order, and the execution itself no more. The claim of a retry that was killed
-	 * passes on to its own retry.
+	 * Claims the orders of an execution: of several retries one may order, and the execution itself no more. It looks for a
+	 * claim after each of its notes, and the retry reads these notes after its claim: so one of the two sees the other.
 	 *
-	 * @param killed the retry whose claim it may be
-	 * @returns whether this execution has the claim
+	 * @param claimant in whose name: a retry that goes on from another retry has the claim of that retry
+	 * @returns whether the claimant has the claim
 	 */
-	async claim(killed?: string): Promise<boolean> {
-		const own = `claimed by ${executionIdOf(this.context)}`;
-		const claimed = killed === undefined ? own : `claimed by ${killed}`;
-		if (!(await this.ask(async () => await this.claimRow.insert([claimed])))) return false;
-		if (claimed === own) return true;
-		await this.ask(async () => await this.claimRow.add(own));
-		await this.ask(async () => await this.claimRow.remove([claimed]));
-		return true;
+	async claim(execution: string, claimant: string): Promise<boolean> {
+		const row = this.claimRowOf(execution);
+		const isClaimed = await this.ask(async () => await row.insert([`claimed by ${claimant}`]));
+		if (isClaimed) this.claims.push(row);
+		return isClaimed;
 	}
 
-	/** Gives the claim back. */
-	async giveBack(): Promise<void> {
-		await this.ask(async () => await this.claimRow.clear());
+	/** Leaves the way to another retry: this one has ordered nothing. */
+	async giveWay(): Promise<void> {
+		// A retry of this execution may rely on these claims.
+		if (this.claims.length === 0 || (await this.isClaimed())) return;
+		for (const row of this.claims.splice(0)) await row.clear();
 	}
 
-	/** Whether a retry has claimed the execution: it orders what is left, in this turn and in later ones. */
-	async isClaimed(): Promise<boolean> {
-		return this.isKept && (await this.ask(async () => await this.claimRow.size())) > 0;
+	/** Whether a retry has claimed the orders of this execution. */
+	private async isClaimed(): Promise<boolean> {
+		return await this.ask(async () => (await this.claimRowOf(this.execution).size()) > 0);
 	}
 
-	/** Removes the row, and perhaps the claim of a retry: without the claim another retry may order. */
-	async clear({ claim = false } = {}): Promise<void> {
-		if (!this.isKept) return;
-		await this.row.clear();
-		if (claim) await this.claimRow.clear();
+	/** Removes the row. */
+	async clear(): Promise<void> {
+		if (this.isKept) await this.row.clear();
 	}
 
-	private get claimRow(): LedgerRow {
+	private claimRowOf(execution: string): LedgerRow {
 		const run = internalsOf(this.context).runIndex ?? 0;
-		return new LedgerRow(this.context, `retry of ${this.execution}.${run}`);
+		return new LedgerRow(this.context, `retry of ${execution}.${run}`);
 	}
 
 	/** Whether there is an execution that can be retried. */

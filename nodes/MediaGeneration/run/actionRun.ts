@@ -1,14 +1,7 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Journal } from '../create/journal';
-import {
-	errorOf,
-	isOrdered,
-	isToOrder,
-	ownFields,
-	placeOf,
-	type TaskEntry,
-} from '../create/taskEntry';
+import { errorOf, isOrdered, ownFields, placeOf, type TaskEntry } from '../create/taskEntry';
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
 import { retryGoesOn, TurnRow } from '../n8n/turnRow';
@@ -31,7 +24,7 @@ import { roundUsd } from '../service/money';
 import { clock } from '../shared/clock';
 import { count, inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { beginOrders, clearRows, isRetry, takeOver, wakeUp } from './beginTurn';
+import { beforeItemsLeave, beginOrders, clearAtEnd, wakeUp } from './beginTurn';
 import { untilTurnEnds } from './bringTask';
 import { lostResults } from './deliver';
 import { endUnsent, goToSleep, isUnfinished, nextOrderAt } from './endTurn';
@@ -53,18 +46,21 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	stretchOf(context);
 	takeInputBack(context);
 	let journal: Journal | undefined;
-	let begun: RunContext | INodeExecutionData[][];
+	let row: TurnRow | undefined;
 	try {
-		journal = new Journal(context);
-		begun = await beginRun(context, journal, startedAt);
-	} catch (error) {
-		return [refuse(context, ItemError.from(error), journal)];
-	}
-	if (!(begun instanceof RunContext)) return begun;
-	try {
-		return await goOn(begun);
+		let begun: RunContext | INodeExecutionData[][];
+		try {
+			journal = new Journal(context);
+			row = new TurnRow(context, journal.sleeps);
+			begun = await beginRun(context, journal, row, startedAt);
+		} catch (error) {
+			return [refuse(context, ItemError.from(error), journal)];
+		}
+		if (!(begun instanceof RunContext)) return begun;
+		const { turn } = begun;
+		return await goOn(begun).finally(() => turn.close());
 	} finally {
-		begun.turn.close();
+		if (journal?.hasOrdered === false) await settled(async () => await row?.giveWay());
 	}
 }
 
@@ -77,22 +73,21 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 async function beginRun(
 	context: IExecuteFunctions,
 	journal: Journal,
+	row: TurnRow,
 	startedAt: number,
 ): Promise<RunContext | INodeExecutionData[][]> {
-	const row = new TurnRow(context, journal.sleeps);
 	const isWoken = journal.beginning === 'woken';
 	const asleep = isWoken ? await wakeUp(context, journal, row) : undefined;
 	if (asleep) return asleep;
-	const giveBack = isRetry(journal) ? await takeOver(context, journal) : undefined;
 	const connection = await connectRun(context, journal.isLater);
 	if (!isWoken) {
-		const planned = await settled(planAnew(context, journal, connection, row));
-		if ('error' in planned || planned.value) await giveBack?.();
-		if ('error' in planned) throw planned.error;
-		if (planned.value) return [planned.value];
+		const dry = await planAnew(context, journal, connection);
+		if (dry) return [dry];
+		const stored = await beginOrders(context, journal, row);
+		if (stored) return stored;
 	}
 	journal.takeUp();
-	await clearRows(context, journal, row);
+	clearAtEnd(context, journal);
 	return new RunContext(context, connection, journal, row, startedAt);
 }
 
@@ -106,7 +101,6 @@ async function planAnew(
 	context: IExecuteFunctions,
 	journal: Journal,
 	connection: Connection,
-	row: TurnRow,
 ): Promise<INodeExecutionData[] | undefined> {
 	const ordered = journal.entries.filter(isOrdered);
 	const places = new Set(ordered.map(placeOf));
@@ -120,7 +114,6 @@ async function planAnew(
 	showWarnings(context, plan.warnings);
 	if (isDry) return dryRun(context, plan, journal);
 	journal.plan(plan);
-	if (journal.entries.some(isToOrder)) await beginOrders(context, journal, row);
 	return undefined;
 }
 
@@ -146,7 +139,9 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 			notBefore: window.pausedUntil,
 		});
 	}
-	return [await letOut(run)];
+	const left = await settled(beforeItemsLeave(context, journal, run.row));
+	if ('error' in left) return [refuse(context, ItemError.from(left.error), journal)];
+	return left.value ?? [await letOut(run)];
 }
 
 const NOTHING: Ordered = { tasks: [] };

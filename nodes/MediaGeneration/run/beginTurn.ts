@@ -1,28 +1,29 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
+import { storedRun } from '../create/executionsBefore';
 import type { Journal } from '../create/journal';
-import { errorOf, isToOrder, placeOf, type StoredError, storedError } from '../create/taskEntry';
+import type { TurnId } from '../create/storedJournal';
 import { whenEndIsStored } from '../n8n/executionEnd';
-import { retriedBy } from '../n8n/internals';
-import { NOTHING_ORDERED, TurnRow } from '../n8n/turnRow';
 import { askUntilAnswered } from '../n8n/storeAnswers';
 import { noteWoken } from '../n8n/stretch';
+import { TurnRow } from '../n8n/turnRow';
 import { noteWake } from '../n8n/wakes';
+import { isNearLimit } from '../plan/planWait';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { suspend } from './endTurn';
 import { hint, showHints } from './runHints';
+import { OUTDATED, refuseOutdated, settleDoubts, takeOver } from './takeOver';
 
 /** After this time a turn is stored or dead, milliseconds. */
 const LONGEST_TURN_MS = 10 * 60_000;
 
 /**
- * Begins a turn of a run that was asleep. n8n wakes some executions twice, under one id and from the same stored state: then
- * one of them has written the row of the turn, and the other one stands aside.
+ * Begins a turn of a run that was asleep. A turn that only reads writes nothing to n8n's store.
  *
  * @returns what `execute` returns, if the run sleeps on; undefined if the turn has begun
- * @throws ItemError if n8n has kept the state of the wake that stood aside, and the other one has ended its turn
+ * @throws ItemError if this execution may not order
  */
 export async function wakeUp(
 	context: IExecuteFunctions,
@@ -32,113 +33,112 @@ export async function wakeUp(
 	noteWoken(context, journal.startedAt);
 	const { wakeAt } = journal.lastSleep;
 	if (wakeAt !== undefined) noteWake(wakeAt);
-	// The run stays awake while n8n's store fails: n8n would not store a sleep, and never wake the run.
-	const hasBegun = await askUntilAnswered(async () => await row.begin());
-	if (!hasBegun && !journal.isAside) {
-		// What the other wake stores at the end of its turn takes the place of what is stored here.
-		journal.isAside = true;
-		return await suspend(context, journal, clock.now() + LONGEST_TURN_MS);
+	await settleDoubts(context, journal);
+	if (journal.mayOrder) {
+		const asleep = await beginTurn(context, journal, row);
+		if (asleep) return asleep;
+		await orderAfter(context, journal, row);
 	}
-	if (hasBegun && journal.isAside) {
-		await row.clear();
-		throw OUTDATED;
+	// The first turns of all rounds of a loop share a row. Other rows are left to the end by a turn that only reads.
+	if (row.hasBegun || journal.rows.some(([, turn]) => turn === 0)) {
+		await settled(clear(context, journal.dropEarlierRows()));
 	}
-	// Nobody has stored the turn: its process is dead.
-	if (!hasBegun) journal.putInDoubt(await row.notesOf(placesToOrder(journal)), row.execution);
 	// n8n keeps the hints of the last turn.
 	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	return undefined;
 }
 
 /**
- * Takes over what another execution has begun: of several retries one orders what is left. What a killed or stopped turn
- * may have sent is in doubt. A look at the notes disturbs a turn that writes notes, so only the retry with the claim looks,
- * and a turn looks for the claim after each of its notes.
- *
- * @returns gives the claim back, if nothing is ordered after all
+ * Begins a turn in which something happens that must not happen twice. n8n wakes some executions twice, under one id and
+ * from the same stored state: then one of them has written the row of the turn, and the other one stands aside. When it
+ * wakes, it goes on from that turn as a retry does.
  */
-export async function takeOver(
+async function beginTurn(
 	context: IExecuteFunctions,
 	journal: Journal,
-): Promise<() => Promise<void>> {
-	const retried = retriedBy(context);
-	if (journal.refusal) return async () => undefined;
-	const claimed =
-		retried === undefined ? undefined : await claimedByOther(context, journal, retried);
-	if (claimed !== undefined) {
-		journal.refusal = storedError(anotherRetry(claimed));
-		return async () => undefined;
+	row: TurnRow,
+): Promise<INodeExecutionData[][] | undefined> {
+	// The run stays awake while n8n's store fails: n8n would not store a sleep, and never wake the run.
+	const hasBegun = await askUntilAnswered(async () => await row.begin());
+	if (!hasBegun) {
+		// What the other wake stores at the end of its turn takes the place of what is stored here.
+		const wakeAt = clock.now() + LONGEST_TURN_MS;
+		journal.standAside(row.turn, wakeAt);
+		return await suspend(context, journal, wakeAt);
 	}
-	const places = placesToOrder(journal);
-	// Only a wake that stood aside may have left a state that is out of date.
-	let isTurnLeft = !journal.isAside;
-	for (const execution of retriedOnes(context, journal)) {
-		const row = new TurnRow(context, journal.sleeps, execution);
-		journal.putInDoubt(await row.notesOf(places), execution);
-		isTurnLeft ||= await row.isBegun();
-	}
-	if (!isTurnLeft) journal.refusal = storedError(OUTDATED);
-	const claimedRow = new TurnRow(context, journal.sleeps, retried ?? journal.earlier);
-	return async () => await claimedRow.giveBack();
+	journal.noteRow();
+	return undefined;
 }
 
-/** @returns the execution that another retry has claimed: the retried one, or the one that the retried one retries */
-async function claimedByOther(
+/** Takes over what the turns before have begun. @throws ItemError if this execution may not order */
+async function orderAfter(
 	context: IExecuteFunctions,
-	{ sleeps, earlier }: Journal,
-	retried: string,
-): Promise<string | undefined> {
-	if (!(await new TurnRow(context, sleeps, retried).claim())) return retried;
-	if (earlier === retried) return undefined;
-	return (await new TurnRow(context, sleeps, earlier).claim(retried)) ? undefined : earlier;
+	journal: Journal,
+	row: TurnRow,
+): Promise<void> {
+	const taken = await settled(takeOver(context, journal, row));
+	if ('value' in taken) return;
+	await settled(row.clear());
+	throw taken.error;
 }
 
 /**
- * The executions that may have sent what this one is about to send: a retry that was killed before it stored anything has
- * left the state of the execution that it retried.
+ * Writes the row of a turn that only read, so that of two wakes one lets the items out.
+ *
+ * @returns what `execute` returns, if the run sleeps on; undefined if the items may leave
+ * @throws ItemError if the other wake has let the items out
  */
-const retriedOnes = (context: IExecuteFunctions, { earlier }: Journal): Set<string> =>
-	new Set([earlier, retriedBy(context) ?? earlier]);
+export async function beforeItemsLeave(
+	context: IExecuteFunctions,
+	journal: Journal,
+	row: TurnRow,
+): Promise<INodeExecutionData[][] | undefined> {
+	if (journal.beginning !== 'woken' || row.hasBegun) return undefined;
+	const asleep = await beginTurn(context, journal, row);
+	if (asleep) return asleep;
+	await refuseOutdated(context, journal);
+	// The row of the other wake may be gone: then n8n has stored the end of its turn.
+	const stored = await storedRun(context, row.execution);
+	if (stored && (stored.sleeps > row.turn || !stored.isAsleep)) throw OUTDATED;
+	return undefined;
+}
 
 /**
- * Settles, before a run that was planned anew orders anything, whether it may: another execution may order the same.
+ * Settles, before a run that was planned anew orders anything, whether it may: another execution may order the same. A
+ * retry sleeps first: from then on a kill leaves of it what a kill of every run leaves.
  *
+ * @returns what `execute` returns, if the run sleeps first
  * @throws ItemError if it may not
  */
 export async function beginOrders(
 	context: IExecuteFunctions,
 	journal: Journal,
 	row: TurnRow,
-): Promise<void> {
-	journal.refusal ??= await refusalOf(context, journal);
-	const doubts = journal.entries.flatMap((entry) =>
-		entry.doubtIn === undefined ? [] : placeOf(entry),
-	);
-	await row.begin(doubts);
-	if (!journal.refusal) return;
-	// A retry of this execution is refused, too, also if n8n is killed before it stores the refusal.
-	await row.claim();
-	whenEndIsStored(
-		context,
-		() => true,
-		async () => await row.clear({ claim: true }),
-	);
-	throw errorOf(journal.refusal);
+): Promise<INodeExecutionData[][] | undefined> {
+	if (!journal.mayOrder) return undefined;
+	const { settings } = journal;
+	const maySleep = settings.suspendAfterMs < Infinity && !isNearLimit(settings.limitAt);
+	if (isRetry(journal) && maySleep) {
+		const wakeAt = clock.now();
+		journal.takeUp();
+		journal.fallAsleep(wakeAt);
+		showHints(context, hint('This retry is stored first. It goes on in about a minute.'));
+		return await suspend(context, journal, wakeAt);
+	}
+	if (journal.beginning === 'first') await refuseLost(context, journal);
+	await row.begin();
+	journal.noteRow();
+	await orderAfter(context, journal, row);
+	return undefined;
 }
 
-/**
- * Why an execution may not order, if it may not: nothing is known of what the retried one has ordered, or another retry
- * orders the same.
- */
-async function refusalOf(
-	context: IExecuteFunctions,
-	{ beginning }: Journal,
-): Promise<StoredError | undefined> {
-	const retried = retriedBy(context);
-	if (retried === undefined || beginning !== 'first') return undefined;
-	const row = new TurnRow(context, 0, retried);
-	if (await row.isBegun()) return storedError(LOST);
-	return (await row.claim()) ? undefined : storedError(anotherRetry(retried));
+/** @throws ItemError if an execution that this one goes on from has begun to order, and n8n has stored nothing of that */
+async function refuseLost(context: IExecuteFunctions, journal: Journal): Promise<void> {
+	for (const { execution } of journal.before) {
+		if (!(await new TurnRow(context, 0, execution).isBegun())) continue;
+		journal.isLost = true;
+		throw LOST;
+	}
 }
 
 const LOST = new ItemError(
@@ -149,50 +149,19 @@ const LOST = new ItemError(
 	},
 );
 
-const OUTDATED = new ItemError(
-	'n8n woke this execution twice, and what n8n has kept of it is out of date',
-	{
-		description:
-			'No task was created now: the other wake may have created them all, and its items may have left. If results are missing, take the task ids from n8n\'s log ("created task"), and fetch them with Task → Wait.',
-	},
-);
-
-const anotherRetry = (execution: string) =>
-	new ItemError(`Another retry of execution ${execution} goes on with its tasks`, {
-		description: NOTHING_ORDERED,
-	});
-
-/** Removes the rows of a run that n8n needs no more: now those of the turns before, at the end of the execution all. */
-export async function clearRows(
-	context: IExecuteFunctions,
-	journal: Journal,
-	row: TurnRow,
-): Promise<void> {
-	const { beginning, rows, sleeps } = journal;
-	// n8n has stored what the turns before have done. What a killed turn has done is stored with this one.
-	if (beginning === 'woken') await settled(clear(context, rows));
-	const others = [...(beginning === 'woken' ? [] : rows)];
-	if (isRetry(journal)) {
-		for (const execution of retriedOnes(context, journal)) others.push([execution, sleeps]);
-	}
-	const mayOrder = journal.entries.some(({ plan }) => plan?.kind === 'create');
-	if (mayOrder) others.push([row.execution, row.turn]);
-	journal.rows = others;
-	if (others.length === 0) return;
+/** Has the rows of the run removed when its end is stored. */
+export function clearAtEnd(context: IExecuteFunctions, journal: Journal): void {
 	whenEndIsStored(
 		context,
 		() => journal.isEnded,
-		async () => await clear(context, others),
+		async () => await clear(context, journal.rows),
 	);
 }
 
-async function clear(context: IExecuteFunctions, rows: Journal['rows']): Promise<void> {
+async function clear(context: IExecuteFunctions, rows: readonly TurnId[]): Promise<void> {
 	for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
 }
 
 /** Whether another execution has written the journal. */
 export const isRetry = ({ beginning }: Journal): boolean =>
 	beginning === 'killed' || beginning === 'retried';
-
-const placesToOrder = (journal: Journal): string[] =>
-	journal.entries.filter(isToOrder).map(placeOf);

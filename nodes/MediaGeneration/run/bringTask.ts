@@ -146,7 +146,6 @@ async function order(run: RunContext, plan: CreatePlan, entry: TaskEntry): Promi
 	const now = clock.now();
 	entry.dueAt = now + MIN_READ_INTERVAL_MS;
 	entry.until = Math.min(again?.deadline ?? patientUntil, now + plan.timeoutMs);
-	entry.costUsd = plan.estimatedCostUsd;
 	return true;
 }
 

@@ -1,0 +1,314 @@
+import type { INodeExecutionData } from 'n8n-workflow';
+
+import { isTerminal } from './n8n/database';
+import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
+import {
+	field,
+	imageNode,
+	item,
+	keepsGoing,
+	MINUTE,
+	prompts,
+	SECOND,
+	stage,
+	threeTries,
+} from './support';
+import { store } from './processedData';
+import { pass, passUntil } from './time';
+
+/** Retries of workflows with several nodes, of later rounds of a loop, and of retries, on n8n's own engine. */
+
+const on = stage();
+const created = () => on.creates.filter(({ status }) => status === 200).length;
+const promptsOrdered = () => on.inputs.map(({ prompt }) => String(prompt));
+const ordersOf = (name: string) => promptsOrdered().filter((prompt) => prompt.startsWith(name));
+
+const LOST = 'n8n has not kept what it created';
+
+/** Starts an execution, and does not wait for anything. */
+function begin(n8n: WorkflowN8n): StoredRun {
+	const [main] = n8n.processes.living('main');
+	const row = n8n.executions.begin(
+		{ mode: 'trigger', start: 'Items', items: [{ json: {} }] },
+		main,
+	);
+	return new StoredRun(n8n, row);
+}
+
+/** Kills n8n, which starts again. */
+async function kill({ n8n, row }: StoredRun): Promise<void> {
+	n8n.processes.living('main')[0]?.die();
+	await passUntil(() => row.status === 'crashed');
+	await passUntil(() => n8n.processes.living('main').length > 0);
+}
+
+/** Retries an execution, and does not wait for the end. */
+const retryOf = ({ n8n, row }: StoredRun) => new StoredRun(n8n, n8n.executions.retry(row)!);
+
+describe('A, and B behind A', () => {
+	const B = 3;
+
+	/** A workflow in which A orders a picture that takes a while, and B three pictures. */
+	class TwoNodes extends WorkflowN8n {
+		override get definition() {
+			const { nodes, connections } = super.definition;
+			const tested = nodes.find(({ name }) => name === this.tested)!;
+			const parameters = {
+				prompt: `={{ ${JSON.stringify(
+					Array.from({ length: B }, (_, index) => `B${index}`).join('\n'),
+				)} }}`,
+				promptPerLine: true,
+				downloadResults: false,
+				options: { additionalInput: JSON.stringify({ simulate: { latencyMs: 90 * SECOND } }) },
+			};
+			const behind = { ...tested, id: 'behind', name: 'B', parameters };
+			const to = [[{ node: 'B', type: 'main' as const, index: 0 }]];
+			return {
+				nodes: [...nodes, behind],
+				connections: { ...connections, [this.tested]: { main: to } },
+			};
+		}
+	}
+
+	const twoNodes = (latencyMs = 4 * MINUTE) =>
+		new TwoNodes(on.workflow(imageNode({ suspendAfter: 1 }), prompts(item('A', { latencyMs }))));
+
+	/** A has slept and ended, and B has ordered all in its first turn when n8n is killed. */
+	async function killedInB(): Promise<StoredRun> {
+		const run = begin(twoNodes());
+		await passUntil(() => ordersOf('B').length === B);
+		expect(run.row.sleeps).toBeGreaterThan(0);
+		await kill(run);
+		return run;
+	}
+
+	it('killed in the first turn of B: the retry orders nothing at B, and says so', async () => {
+		const run = await killedInB();
+		const { error } = await (await run.retry()).end();
+		expect(error?.message).toContain(LOST);
+		expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
+	});
+
+	it('killed in the first turn of B, and A sleeps in the retry: n8n tells a woken retry nothing of the first execution, and B orders nothing all the same', async () => {
+		const run = await killedInB();
+		// The service shows no task for a while.
+		on.service.configure({ readStatus: { status: 503 } });
+		const retry = retryOf(run);
+		await passUntil(() => retry.row.sleeps > 0);
+		on.service.resetSettings();
+		const { error } = await retry.end();
+		expect(retry.row.wakes).toBeGreaterThan(0);
+		expect(error?.message).toContain(LOST);
+		expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
+	});
+
+	it.each(['before', 'after'])(
+		'killed in the first turn of B, and the retry is killed in A %s a sleep: the retry of that orders nothing at B',
+		async (when) => {
+			const run = await killedInB();
+			on.service.configure({ readStatus: { status: 503 } });
+			const retry = retryOf(run);
+			await passUntil(() =>
+				when === 'after' ? retry.row.wakes > 0 : retry.row.status === 'running',
+			);
+			await kill(retry);
+			on.service.resetSettings();
+			const { error } = await (await retry.retry()).end();
+			expect(error?.message).toContain(LOST);
+			expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
+		},
+	);
+
+	it('killed in a later turn of A: the retry goes on, and B orders each of its tasks once', async () => {
+		const run = begin(twoNodes());
+		await passUntil(() => run.row.wakes > 0);
+		await kill(run);
+		const { error, run: ended } = await (await run.retry()).end();
+		expect([error, ended.status]).toEqual([undefined, 'success']);
+		expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
+	});
+
+	it('killed in a later turn of A, and retried twice at once: B orders each of its tasks once', async () => {
+		const run = begin(twoNodes());
+		await passUntil(() => run.row.wakes > 0);
+		await kill(run);
+		const retries = [retryOf(run), retryOf(run)];
+		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
+		expect(retries.flatMap(({ ran }) => ran.error?.message ?? [])).toEqual([
+			'Another retry of execution 1 goes on with its tasks',
+		]);
+		expect(ordersOf('B')).toHaveLength(B);
+	});
+});
+
+describe('a loop', () => {
+	const rounds = (...latencies: number[]): INodeExecutionData[][] =>
+		latencies.map((seconds, index) =>
+			prompts(item(`round ${index}`, { latencyMs: seconds * SECOND })),
+		);
+	const loop = (...latencies: number[]) =>
+		new WorkflowN8n({
+			...on.workflow(imageNode({ suspendAfter: 1 })),
+			rounds: rounds(...latencies),
+		});
+
+	it('killed in the first turn of a later round, and the round before sleeps in the retry: the later round orders nothing again', async () => {
+		const run = begin(loop(240, 90));
+		await passUntil(() => created() === 2);
+		await kill(run);
+		on.service.configure({ readStatus: { status: 503 } });
+		const retry = retryOf(run);
+		await passUntil(() => retry.row.sleeps > 0);
+		on.service.resetSettings();
+		const { error } = await retry.end();
+		expect(error?.message).toContain(LOST);
+		expect(created()).toBe(2);
+	});
+
+	it('killed in a later turn of its first round: the retry goes on, and orders the later rounds', async () => {
+		const run = begin(loop(240, 10, 10));
+		await passUntil(() => run.row.wakes > 0);
+		await kill(run);
+		const { run: ended } = await (await run.retry()).end();
+		expect(ended.status).toBe('success');
+		expect(promptsOrdered()).toEqual(['round 0', 'round 1', 'round 2']);
+	});
+});
+
+describe('several retries of one execution', () => {
+	const refusesAll = { createStatus: { status: 401, body: { error: { message: 'no such key' } } } };
+
+	it('a retry that has failed and ordered nothing leaves the way to the next one', async () => {
+		on.service.configure(refusesAll);
+		const first = await on.start(imageNode(), prompts('a', 'b', 'c'));
+		expect(first.row.status).toBe('error');
+		const retry = await first.retry();
+		expect((await retry.end()).error?.message).toMatch(/key/i);
+		on.service.resetSettings();
+		const again = await (await first.retry()).end();
+		expect(field(again.output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
+		// The first retry has lost its way now.
+		const last = await (await retry.retry()).end();
+		expect(last.error?.message).toBe('Another retry of execution 1 goes on with its tasks');
+		expect(created()).toBe(3);
+	});
+
+	it('the retry of a retry that has ordered nothing orders', async () => {
+		on.service.configure(refusesAll);
+		const first = await on.start(imageNode(), prompts('a', 'b', 'c'));
+		const retry = await first.retry();
+		await retry.end();
+		on.service.resetSettings();
+		const { output } = await (await retry.retry()).end();
+		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
+		expect(created()).toBe(3);
+	});
+
+	it.each(['stopped', 'killed'])(
+		'a retry that was %s while it was stored leaves the way to the next one',
+		async (how) => {
+			on.service.configure(refusesAll);
+			const first = await on.start(imageNode(), prompts('a', 'b'));
+			on.service.resetSettings();
+			const retry = await first.retry();
+			expect(retry.isAsleep).toBe(true);
+			if (how === 'stopped') await retry.stop();
+			else {
+				first.n8n.processes.living('main')[0]?.die();
+				await passUntil(() => first.n8n.processes.living('main').length > 0);
+				await retry.stop();
+			}
+			const { output } = await (await first.retry()).end();
+			expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+			expect(created()).toBe(2);
+		},
+	);
+});
+
+describe('orders in doubt', () => {
+	const many = (count: number) =>
+		prompts(
+			...Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 30 * SECOND })),
+		);
+	const inDoubt = (items: INodeExecutionData[]) =>
+		field(items, 'error').filter((error) => String(error).startsWith('It is not known'));
+
+	it('are settled if n8n has stored since what became of them', async () => {
+		const run = await on.start(
+			imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing),
+			many(12),
+		);
+		await run.wake();
+		const { data, waitTill } = run.row;
+		// n8n lists the execution as crashed while it wakes it, and a user retries it at once.
+		await passUntil(() => run.row.status === 'running' && created() > 4);
+		const listed = { ...run.row, data, status: 'crashed' as const };
+		expect(waitTill).toBeDefined();
+		const retry = new StoredRun(run.n8n, run.n8n.executions.retry(listed)!);
+		retry.row.retryOf = run.row.id;
+		await passUntil(() => [run, retry].every(({ row }) => isTerminal(row.status)));
+		expect(created()).toBe(12);
+		expect(inDoubt(retry.ran.output)).toEqual([]);
+		expect(new Set(field(retry.ran.output, 'taskId'))).toEqual(new Set(on.taskIds));
+	});
+
+	it('count for the budget of a retry', async () => {
+		// 40 items of 0.08 USD come to 3.20.
+		const run = await on.start(
+			imageNode({ suspendAfter: 1, maxInFlight: 5, maxCostUsd: 3.2 }, keepsGoing),
+			many(40),
+		);
+		const before = created();
+		await passUntil(() => created() >= before + 5);
+		await kill(run);
+		const first = await (await run.retry()).end();
+		expect(inDoubt(first.output).length).toBeGreaterThan(0);
+		// A person retries with five items more.
+		const doubts = inDoubt(first.output).length;
+		expect(created()).toBe(40);
+		expect(doubts).toBeLessThan(10);
+	});
+});
+
+describe('two wakes of a turn that only reads', () => {
+	const asleep = async (more = {}) => {
+		const items = prompts(item('a', { latencyMs: 10 * MINUTE }));
+		const run = await on.start(imageNode({ suspendAfter: 1 }, more), items);
+		expect(run.isAsleep).toBe(true);
+		return run;
+	};
+	const rows = () => [...store.rows.keys()].filter((row) => row.includes('node-under-test:'));
+
+	it('write no row, and both sleep on', async () => {
+		const run = await asleep();
+		await run.wake();
+		expect(rows()).toEqual([]);
+		const twin = await run.wakeTwice(SECOND);
+		expect([twin.run.waitTill === undefined, run.isAsleep]).toEqual([false, true]);
+		expect(rows()).toEqual([]);
+		expect(field((await run.end()).output, 'state')).toEqual(['SUCCESS']);
+		expect(created()).toBe(1);
+		await pass(SECOND);
+		expect(rows()).toEqual([]);
+	});
+
+	it.each([
+		['while the first one is still awake', 21],
+		['when the first one has ended', 20 * SECOND],
+	])('let the items out once, if the second comes to its end %s', async (_when, apartMs) => {
+		const run = await asleep();
+		on.service.complete(on.taskIds[0]!);
+		const twin = await run.wakeTwice(apartMs);
+		const outputs = [run.ran.output, twin.output].filter((items) => items.length > 0);
+		expect(outputs).toHaveLength(1);
+		expect(created()).toBe(1);
+	});
+
+	it('order once what failed, if n8n tries a failed run again', async () => {
+		const run = await asleep(threeTries);
+		on.service.complete(on.taskIds[0]!, 'FAILURE');
+		await run.wakeTwice(SECOND);
+		await pass(MINUTE);
+		expect(created()).toBe(2);
+	});
+});
