@@ -178,11 +178,41 @@ async function startBehind() {
 	return { held, later, asleep };
 }
 
+const BEHIND_A = ['B 0', 'B 1', 'B 2'];
+const orderedBehindA = () =>
+	scene.tasks.filter(({ record }) => BEHIND_A.includes(promptOf(record))).length;
+
+/** A run that sleeps in node A. Node B behind it orders three tasks. */
+async function startTwoNodes(): Promise<Run> {
+	const options = { additionalInput: { simulate: LATER } };
+	const lines = { prompt: BEHIND_A.join('\n'), promptPerLine: true, options };
+	const behind = scene.image(lines, { name: 'B' });
+	const run = await scene.startImages([LATER], { name: 'A', options: AT_ONCE, after: [behind] });
+	return await run.asleep(2);
+}
+
+/** Has the first turn of B order. */
+async function orderBehindA(): Promise<void> {
+	scene.service.complete(twoNodes.taskIds[0] ?? '');
+	await until('B to order', 2 * MINUTE, () => orderedBehindA() === BEHIND_A.length);
+}
+
+/** Retries a run of two nodes: its node A sleeps once more, since the service shows no task for a while. */
+async function retryTwoNodes(): Promise<Run> {
+	scene.service.configure({ readStatus: { status: 503 } });
+	const retry = await twoNodes.beginRetry();
+	await retry.asleep();
+	scene.service.resetSettings();
+	return retry;
+}
+
 let first: Awaited<ReturnType<typeof startFirstTurns>>;
 let unordered: Awaited<ReturnType<typeof startUnordered>>;
 let behind: Awaited<ReturnType<typeof startBehind>>;
 let lanes: Awaited<ReturnType<typeof startLanes>>;
 let rows: Run;
+let twoNodes: Run;
+let retriedNodes: Run;
 let original: Run;
 let killedTwice: Run;
 let killedRetry: Run;
@@ -221,6 +251,7 @@ const stageAll = async () => {
 	const { collector, service, stage } = scene;
 	await startSleepers();
 	rows = await startRows();
+	twoNodes = await startTwoNodes();
 	unordered = await startUnordered();
 	behind = await startBehind();
 	lanes = await startLanes();
@@ -231,6 +262,7 @@ const stageAll = async () => {
 	const inTurns = [original, saved, savedWithData, killedTwice];
 	first = await startFirstTurns();
 	await Promise.all(inTurns.map(async (run) => await run.inALaterTurn()));
+	await orderBehindA();
 	// None of those that end later has come out.
 	expect(collector.seen.sort()).toEqual(lanes.started.tasks.sort());
 	await killWhileTheySleep();
@@ -240,6 +272,7 @@ const stageAll = async () => {
 	service.complete(unordered.taskId);
 	await untilSettled();
 
+	retriedNodes = await retryTwoNodes();
 	const before = killedTwice.tasks.length;
 	killedRetry = await killedTwice.beginRetry();
 	await until('the retry to order', 2 * MINUTE, () => killedTwice.tasks.length >= before + 3);
@@ -348,6 +381,13 @@ test('the retry of a failed run that was killed is not ordered again by its own 
 	const second = await new Run(scene, doubtful.id, retry.workflowId, 'Retried').retry();
 	expect(errorOf(second)?.message).toContain('It is not known');
 	expect(retry.tasks).toHaveLength(2);
+});
+
+test('a run that was killed in the first turn of a second node: its retry, whose first node sleeps, orders nothing there, and neither does the retry of that', async () => {
+	expect(errorOf(await retriedNodes.end())?.message).toContain('stopped or killed');
+	const second = await new Run(scene, retriedNodes.id, twoNodes.workflowId, 'A').retry();
+	expect(errorOf(second)?.message).toContain('stopped or killed');
+	expect([twoNodes.tasks.length, orderedBehindA()]).toEqual([1, BEHIND_A.length]);
 });
 
 test('a run that was killed before the node had begun is ordered by its retry', async () => {

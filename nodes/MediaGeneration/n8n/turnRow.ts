@@ -17,7 +17,7 @@ export const NOTHING_ORDERED =
 /** The error of an execution that n8n has woken although a retry orders what is left. */
 export const retryGoesOn = () =>
 	new ItemError('A retry of this execution goes on with its tasks', {
-		description: NOTHING_ORDERED,
+		description: `${NOTHING_ORDERED} When n8n has just started, it lists some runs as crashed that it wakes by itself: wait a minute before you retry them.`,
 	});
 
 /**

@@ -77,7 +77,6 @@ describe('a run begins', () => {
 	])('%s', (beginning, stored, given, more) => {
 		const journal = new Journal(contextOf(given, stored));
 		expect(journal).toMatchObject({ beginning, ...more });
-		expect(journal.earlier).toBe(beginning === 'first' ? journal.earlier : '1');
 		expect(of(journal)).toEqual(beginning === 'first' ? [] : ['task-1', 'free']);
 	});
 
@@ -88,7 +87,7 @@ describe('a run begins', () => {
 		const later = contextOf({ executionId }, begun({}, asleep));
 		for (let tries = 0; tries < 2; tries++) {
 			const journal = new Journal(later);
-			expect([journal.beginning, journal.earlier]).toEqual([beginning, '1']);
+			expect(journal).toMatchObject({ beginning, isLater: true });
 		}
 	});
 
@@ -166,15 +165,52 @@ describe('a try', () => {
 	});
 });
 
-it('what was noted in a killed turn is in doubt, and nothing else', () => {
-	const journal = new Journal(contextOf({ executionId: '2' }, begun({}, asleep)));
-	journal.putInDoubt(['0.0', '1.0', '2.0'], '1');
-	expect(journal.entries).toMatchObject([
-		{ state: 'created', taskId: 'task-1' },
-		{ state: 'sent', doubtIn: '1' },
-	]);
-	expect(journal.entries[0]?.doubtIn).toBeUndefined();
-	expect(unansweredIn(journal)).toEqual([1]);
+describe('a run goes on from', () => {
+	const retried = (execution: string, turn: number, claimant: string) => ({
+		execution,
+		turn,
+		claimant,
+	});
+	const by = (executionId: string, stored: Context, retryOf?: string) => {
+		const context = contextOf({ executionId }, stored);
+		Object.assign(context, { additionalData: { hooks: { retryOf } } });
+		return context;
+	};
+
+	it('the turn of the execution that it retries, and of each retry before that', () => {
+		const first = by('2', begun({}, asleep), '1');
+		const journal = new Journal(first);
+		expect(journal.before).toEqual([retried('1', 1, '2')]);
+		journal.takeUp();
+		asleep(journal);
+		expect(new Journal(by('3', first, '2')).before).toEqual([
+			retried('1', 1, '2'),
+			retried('2', 2, '3'),
+		]);
+	});
+
+	it('the execution that wrote the journal, and a retry that was killed before it wrote anything', () => {
+		expect(new Journal(by('3', begun({}, asleep), '2')).before).toEqual([
+			retried('1', 1, '2'),
+			retried('2', 1, '3'),
+		]);
+	});
+
+	it('nobody else when it has ordered something, and needs the rows of those turns no more', () => {
+		const context = by('2', begun({}, asleep), '1');
+		const journal = new Journal(context);
+		journal.sending(journal.entries[1]!, 0.08);
+		expect([journal.before, journal.rows]).toEqual([[], [['1', 1]]]);
+		journal.forget(journal.entries[1]!);
+		expect([journal.before.length, journal.rows]).toEqual([1, []]);
+	});
+
+	it('what the journals of other nodes name, where nothing is known of the run itself', () => {
+		const context = contextOf({ executionId: '3' });
+		const contextData = { 'node:Other': { journal: { executions: ['1', '2'] } } };
+		Object.assign(context, { runExecutionData: { executionData: { contextData } } });
+		expect(new Journal(context).before).toEqual([retried('1', 0, '2'), retried('2', 0, '3')]);
+	});
 });
 
 describe('what is known of the tasks', () => {
@@ -203,8 +239,8 @@ describe('what is known of the tasks', () => {
 		const journal = new Journal(contextOf());
 		journal.plan(planned(two()));
 		const [first, second] = journal.entries;
-		journal.sending(first!);
-		journal.sending(second!);
+		journal.sending(first!, 0.08);
+		journal.sending(second!, undefined);
 		expect(unansweredIn(journal)).toEqual([0, 1]);
 		journal.created(first!, task());
 		journal.forget(second!);
@@ -257,6 +293,24 @@ describe('what n8n stores', () => {
 		]);
 		const inputs = run.entries.map((entry) => Object.keys(entry.plan ?? {}).includes('input'));
 		expect(inputs).toEqual([false, true, false, true, true]);
+	});
+
+	it('has no record of a task that is not at its end, and of another task what its item does not say itself', () => {
+		const sent = { model: 'vendor/model', input: { prompt: 'p' } };
+		const record = { taskId: 'task-1', prompt: 'p', input: { prompt: 'p' }, seed: 7 };
+		const uri = `data:image/png;base64,${'A'.repeat(5000)}`;
+		const task = { taskId: 'task-1', creditsConsumed: null, record };
+		const { run, kept } = stored([
+			createdEntry({ sent, task: { ...task, state: 'PENDING' } }),
+			createdEntry({ sent, record, task: { ...task, state: 'SUCCESS', resultUrls: [uri] } }),
+		]);
+		expect(run.entries).toMatchObject([
+			{ task: { state: 'PENDING', record: {} } },
+			{ task: { state: 'SUCCESS', record: { prompt: 'p', seed: 7 } } },
+		]);
+		expect(run.entries[1]).not.toHaveProperty('record');
+		expect(run.entries[1]).not.toHaveProperty('task.record.input');
+		expect(JSON.stringify(kept).length).toBeLessThan(2000);
 	});
 
 	it('is ids and states after the end', () => {
@@ -319,45 +373,6 @@ describe('what n8n stores', () => {
 		expect(again).toMatchObject({ pausedUntil: HOUR, inVain: 2 });
 		const next = new Journal(contextOf({ runIndex: 1 }, context)).queue;
 		expect([next.pausedUntil, next.inVain]).toEqual([HOUR, undefined]);
-	});
-});
-
-describe('a process whose clock shows another time than the process before, at the same time of day,', () => {
-	const AHEAD = 8 * HOUR;
-	/** Two processes: the clock of the second one is ahead by so much. */
-	function later(given: Given = {}) {
-		jest.spyOn(Date, 'now').mockReturnValue(EPOCH);
-		new FakeClock(HOUR);
-		const context = begun({}, (journal) => {
-			const [entry] = journal.entries;
-			const failure = { message: '', description: '', statusCode: undefined, task: {} };
-			Object.assign(entry!, {
-				...{ createdAt: 1, until: 2, readAt: 3, dueAt: 4, linklessAt: 5, unknownAt: 6 },
-				...{ downloadAt: 7, again: { at: 8, until: 9, deadline: 10, failure } },
-			});
-			journal.plan(planned(two(), { limitAt: 11, endsAt: 12 }));
-			journal.queue = { quietSince: 13, pausedUntil: 14 };
-			journal.fallAsleep(15);
-		});
-		const stored = contextOf({}, context);
-		new FakeClock(HOUR + AHEAD);
-		return new Journal(contextOf(given, stored));
-	}
-	it('has all times by its own clock', () => {
-		const { entries, settings, queue, lastSleep, startedAt } = later();
-		expect(entries[0]).toMatchObject({
-			...{ createdAt: AHEAD + 1, until: AHEAD + 2, readAt: AHEAD + 3, dueAt: AHEAD + 4 },
-			...{ linklessAt: AHEAD + 5, unknownAt: AHEAD + 6, downloadAt: AHEAD + 7 },
-			again: { at: AHEAD + 8, until: AHEAD + 9, deadline: AHEAD + 10 },
-		});
-		expect(settings).toMatchObject({ limitAt: AHEAD + 11, endsAt: AHEAD + 12 });
-		expect(queue).toMatchObject({ quietSince: AHEAD + 13, pausedUntil: AHEAD + 14 });
-		expect([lastSleep.wakeAt, startedAt]).toEqual([AHEAD + 15, AHEAD + HOUR]);
-	});
-
-	it('begins the next round of a loop at its own time', () => {
-		const { startedAt, queue } = later({ runIndex: 1 });
-		expect([startedAt, queue.pausedUntil]).toEqual([AHEAD + HOUR, AHEAD + 14]);
 	});
 });
 

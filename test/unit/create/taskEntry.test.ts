@@ -19,7 +19,7 @@ const ordered = (part = 0, more: Partial<TaskEntry> = {}) =>
 	createdEntry({ plan: create('before', part), taskId: `task-${part}`, ...more });
 const free = (part = 0, more: Partial<TaskEntry> = {}) =>
 	entryOf({ plan: create('before', part), ...more });
-const inDoubt = (part = 0) => free(part, { state: 'sent', doubtIn: '7' });
+const inDoubt = (part = 0) => free(part, { state: 'sent', doubtIn: ['7', 1] });
 const reading = (taskId: string, more: Partial<TaskEntry> = {}) =>
 	entryOf({ plan: read(taskId), state: 'created', taskId, ...more });
 const charged = { state: 'FAILURE', creditsConsumed: 8, taskId: 'task-0' } as never;

@@ -48,10 +48,12 @@ it("without a store, as in a program around n8n's engine, a turn orders at once,
 	const ways = ['checkProcessedAndRecord', 'getProcessedDataCount', 'removeProcessed'] as const;
 	for (const way of ways) jest.spyOn(store, way).mockImplementation(async () => assert.fail());
 	const row = rowOf();
-	expect([await row.begin(), await row.isBegun(), await row.claim()]).toEqual([true, false, true]);
+	const claimed = await row.claim('7', '1');
+	expect([await row.begin(), await row.isBegun(), claimed]).toEqual([true, false, true]);
 	await row.note('0.0');
 	expect([await row.notesOf(['0.0']), row.isTaken]).toEqual([[], false]);
-	await row.clear({ claim: true });
+	await row.giveWay();
+	await row.clear();
 });
 
 describe('one process begins a turn', () => {
@@ -82,11 +84,6 @@ describe('one process begins a turn', () => {
 		store.answerIsLost = true;
 		expect(await passTime(rowOf().begin())).toBe(true);
 		expect(await rowOf().begin()).toBe(false);
-	});
-
-	it('with the doubts of a turn before in the row', async () => {
-		await rowOf().begin(['3.0']);
-		expect(await rowOf().notesOf(['2.0', '3.0'])).toEqual(['3.0']);
 	});
 });
 
@@ -178,19 +175,29 @@ describe('a second process of a turn', () => {
 	});
 });
 
-describe('of several retries one claims the execution', () => {
-	const claim = async (by: string, killed?: string) => await rowOf(1, '1', { by }).claim(killed);
+describe('of several retries one claims the orders of the execution', () => {
+	const claim = async (by: string, claimant = by) =>
+		await rowOf(1, by, { by }).claim('1', claimant);
+	const noted = async (turn: number) => {
+		const row = rowOf(turn);
+		await row.begin();
+		return [await settled(row.note('0.0')), row.isTaken];
+	};
 
-	it('and the execution finds so in each turn', async () => {
-		expect(await rowOf().isClaimed()).toBe(false);
+	it('and the execution finds so after each note, in each turn', async () => {
+		expect(await noted(1)).toEqual([{ value: undefined }, false]);
 		expect([await claim('2'), await claim('3'), await claim('2')]).toEqual([true, false, true]);
-		expect([await rowOf().isClaimed(), await rowOf(2).isClaimed()]).toEqual([true, true]);
+		const message = 'A retry of this execution goes on with its tasks';
+		for (const turn of [2, 3]) {
+			const [note, isTaken] = await noted(turn);
+			expect(note).toMatchObject({ error: { message } });
+			expect(isTaken).toBe(true);
+		}
 	});
 
-	it('and passes the claim on to its own retry when it was killed', async () => {
+	it('and its own retry has the claim in its name', async () => {
 		await claim('2');
 		expect([await claim('4', '3'), await claim('5', '2')]).toEqual([false, true]);
-		expect([await claim('6', '2'), await claim('7', '5')]).toEqual([false, true]);
 	});
 
 	it('and no other, if the answer of the database was lost when the other asked', async () => {
@@ -198,8 +205,18 @@ describe('of several retries one claims the execution', () => {
 		jest
 			.spyOn(store, 'removeProcessed')
 			.mockRejectedValueOnce(new Error('Connection terminated unexpectedly'));
-		expect(await claim('3')).toBe(false);
-		expect(await claim('3')).toBe(false);
+		expect([await claim('3'), await claim('3')]).toEqual([false, false]);
+	});
+
+	it('and leaves the way, unless its own retry relies on the claim', async () => {
+		const second = rowOf(1, '2', { by: '2' });
+		await second.claim('1', '2');
+		await second.giveWay();
+		const third = rowOf(1, '3', { by: '3' });
+		expect(await third.claim('1', '3')).toBe(true);
+		await rowOf(1, '4', { by: '4' }).claim('3', '4');
+		await third.giveWay();
+		expect(await claim('5')).toBe(false);
 	});
 });
 
@@ -215,7 +232,7 @@ describe('where there is no execution to retry', () => {
 		expect(await row.begin()).toBe(true);
 		await row.note('0.0');
 		await row.clear();
-		expect([await row.isBegun(), await row.isClaimed()]).toEqual([false, false]);
+		expect(await row.isBegun()).toBe(false);
 		expect(written).not.toHaveBeenCalled();
 	});
 });

@@ -91,7 +91,7 @@ const ORDERS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
 	],
 	[
 		'an order of a killed turn is never sent again, even if the run stops',
-		entryOf({ state: 'sent', doubtIn: '7' }),
+		entryOf({ state: 'sent', doubtIn: ['7', 1] }),
 		{ isStopping: true },
 		'failed: It is not known whether the task was created. Its execution was killed or stopped in a turn that may have sent it',
 	],
