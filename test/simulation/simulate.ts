@@ -55,8 +55,8 @@ async function prepare(): Promise<void> {
 	Container.set(Logger, logger as never);
 	Container.set(ErrorReporter, { error: () => undefined } as never);
 	Container.set(BinaryDataService, {
-		async store(_place: unknown, content: Readable, data: object) {
-			const file = await buffer(content);
+		async store(_place: unknown, content: Readable | Buffer, data: object) {
+			const file = Buffer.isBuffer(content) ? content : await buffer(content);
 			// What n8n keeps elsewhere is not to stand in each stored execution.
 			const kept = file.subarray(0, MOST_KEPT_BYTES);
 			return { ...data, data: kept.toString('base64'), fileSize: `${file.length} B` };

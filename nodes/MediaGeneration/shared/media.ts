@@ -125,7 +125,7 @@ const SIGNATURES: ReadonlyArray<[beginning: string, ...types: string[]]> = [
 const PICTURE_BRANDS = ['mif1', 'msf1', 'miaf'];
 
 /** Many kinds of files are archives, so their label tells more. */
-const ZIP = 'PK\x03\x04';
+const ZIP = 'PK\u0003\u0004';
 
 /** So many bytes tell what a file is: an SVG may begin with a comment. */
 export const TELLING_BYTES = 512;
