@@ -20,9 +20,9 @@ const MINUTE_MS = 60_000;
 /** The longest pause between two reads of a task while its reads fail. */
 const LONGEST_PAUSE_MS = 30_000;
 
-/** How long the service must say that there is no such task: a task of another run, and a task of this run. */
+/** How long the service must say that there is no such task: of a task that was never seen, and of a known one. */
 const FOREIGN_UNKNOWN_MS = 10_000;
-const OWN_UNKNOWN_MS = 5 * MINUTE_MS;
+const KNOWN_UNKNOWN_MS = 5 * MINUTE_MS;
 
 /** How long a record must say with an error code why it has no state, until the task counts as failed. */
 const REFUSED_MS = 5 * MINUTE_MS;
@@ -146,7 +146,9 @@ export const timeOf = (plan: TaskPlan): number => (isGet(plan) ? GET_MS : plan.t
 function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number): Step {
 	const { trouble, unknownAt = Infinity, refusedAt = Infinity } = entry;
 	const { readAt = -Infinity, dueAt = now } = entry;
-	const unknownMs = view.isOwn ? OWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS;
+	// A task that was read once exists, whatever an answer says then.
+	const isKnown = view.isOwn || entry.task !== undefined;
+	const unknownMs = isKnown ? KNOWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS;
 	// Only an answer counts: the run may have slept since the last read.
 	if (trouble && readAt - unknownAt >= unknownMs) {
 		const { taskId = '' } = entry;
