@@ -218,3 +218,13 @@ describe('a stop of the execution', () => {
 		expect(on.service.requests).toHaveLength(sent);
 	});
 });
+
+it('orders that are too large concern their items alone, from the first one on', async () => {
+	const large = (prompt: string) => item(prompt, { createStatus: 413 });
+	const items = ['a', 'b', 'c', 'd', 'e', 'f'].map(large);
+	const { output } = await on.images([...items, 'g', 'h'], {}, keepsGoing);
+	expect(field(output, 'state').slice(6)).toEqual(['SUCCESS', 'SUCCESS']);
+	expect(field(output, 'error').slice(0, 6)).toEqual(
+		Array(6).fill(text('The request is too large for the service (HTTP 413)')),
+	);
+});

@@ -245,7 +245,10 @@ const MOST_OF_ALL = 3;
  * How many refusals in a row show that the service will take no item. Before the first task the key and the address are
  * in question. A task that was taken shows that both were right.
  */
-function enough({ meaning: { scope, mayBeItem } }: ServiceError, hasCreated: boolean): number {
+function enough({ kind, meaning }: ServiceError, hasCreated: boolean): number {
+	const { scope, mayBeItem } = meaning;
+	// How large a request is concerns that request alone.
+	if (kind === 'tooLarge') return Infinity;
 	if (scope === 'account') return 1;
 	const isOfItem = scope === 'item' || mayBeItem;
 	if (hasCreated) return isOfItem ? Infinity : MOST_OF_ALL;

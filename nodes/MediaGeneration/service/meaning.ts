@@ -25,6 +25,8 @@ export type Kind =
 	| 'tooManyRequests'
 	/** The request was not accepted as it is. */
 	| 'rejected'
+	/** The body of the request is too large (413). */
+	| 'tooLarge'
 	/** The answer points at another address. */
 	| 'redirected'
 	/** The service, or a gateway before it, does not work at the moment. */
@@ -83,6 +85,7 @@ const VERDICTS: Record<Kind, Verdict> = {
 	notFound: verdict('notFound', 'no', 'address', false),
 	tooManyRequests: verdict('tooManyRequests', 'no', 'account', true),
 	rejected: verdict('rejected', 'no', 'item', false),
+	tooLarge: verdict('tooLarge', 'no', 'item', false),
 	redirected: verdict('redirected', 'unknown', 'address', false),
 	serviceDown: verdict('serviceDown', 'unknown', 'item', true),
 	unreachable: verdict('unreachable', 'no', 'address', true),
@@ -129,6 +132,8 @@ function byStatus(statusCode: number): Verdict {
 			return VERDICTS.notFound;
 		case 405:
 			return { ...VERDICTS.rejected, scope: 'address' };
+		case 413:
+			return VERDICTS.tooLarge;
 		case 429:
 			return VERDICTS.tooManyRequests;
 		default:

@@ -110,6 +110,11 @@ interface Explanation {
  */
 export function explainKind(kind: ServiceErrorKind, status: number, asked: Asked): Explanation {
 	switch (kind) {
+		case 'tooLarge':
+			return {
+				what: `The request is too large for the service (HTTP ${status})`,
+				next: "Send smaller files, or choose 'Links' in 'Send Files As'. Without files: send less input.",
+			};
 		case 'redirected':
 			return {
 				what: `The service redirects to another address (HTTP ${status})`,

@@ -66,7 +66,9 @@ const TABLE: Row[] = [
 	['tooManyRequests', 'service', 'no', 'account', true, [200, { code: 429 }]],
 	['serviceDown', 'service', 'unknown', 'item', true, [200, { code: 408 }]],
 
-	['rejected', 'service', 'no', 'item', false, [400], [409], [413], [422], [423], [400, '']],
+	['rejected', 'service', 'no', 'item', false, [400], [409], [422], [423], [400, '']],
+	['tooLarge', 'service', 'no', 'item', false, [413], [413, TEXT], [200, { code: 413 }]],
+	['tooLarge', 'stranger', 'no', 'item', false, [413, HTML]],
 	[
 		'rejected',
 		'service',
