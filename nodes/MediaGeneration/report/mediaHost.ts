@@ -151,8 +151,8 @@ function fileIn(uri: string): MediaAnswer {
 }
 
 /** What an answer means by its head alone. */
-const kindOf = ({ body: _body, ...head }: MediaAnswer) =>
-	classifyAnswer({ ...head, body: '' }, Date.now());
+const kindOf = ({ statusCode, headers }: MediaAnswer) =>
+	classifyAnswer({ statusCode, headers, body: '' }, Date.now());
 
 /** Why a try has brought no file. */
 export interface Trouble {
