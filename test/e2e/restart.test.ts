@@ -261,8 +261,7 @@ const stageAll = async () => {
 	killedTwice = await startTurns('Twice');
 	const inTurns = [original, saved, savedWithData, killedTwice];
 	first = await startFirstTurns();
-	await Promise.all(inTurns.map(async (run) => await run.inALaterTurn()));
-	await orderBehindA();
+	await Promise.all([orderBehindA(), ...inTurns.map(async (run) => await run.inALaterTurn())]);
 	// None of those that end later has come out.
 	expect(collector.seen.sort()).toEqual(lanes.started.tasks.sort());
 	await killWhileTheySleep();

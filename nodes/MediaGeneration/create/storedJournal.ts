@@ -75,6 +75,9 @@ export function sleepingRun(run: StoredRun, entries: readonly TaskEntry[]): Stor
 	return { ...run, common, entries: entries.map((entry) => sleepingEntry(entry, common)) };
 }
 
+/** The records that n8n has stored, and that were not read again since. */
+const isAsStored = new WeakSet<TaskRecord>();
+
 /** A run may have thousands of entries, and each wake reads and writes them all: what no item needs is left out. */
 function sleepingEntry(entry: TaskEntry, common: Partial<TaskPlan>): TaskEntry {
 	const { task, record, sent, taskId } = entry;
@@ -82,7 +85,7 @@ function sleepingEntry(entry: TaskEntry, common: Partial<TaskPlan>): TaskEntry {
 	// The answer to the order is shown of a task that was not read to its end.
 	if (hasEnded(task)) stored.record = undefined;
 	else if (record !== undefined) stored.record = furtherFields(record, { ...sent, taskId });
-	if (task !== undefined) stored.task = sleepingTask(task, sent);
+	if (task !== undefined) stored.task = isAsStored.has(task) ? task : sleepingTask(task, sent);
 	return stored;
 }
 
@@ -144,6 +147,7 @@ function revived(
 	common: StoredRun['common'],
 ): TaskEntry {
 	const entry = lacksFile(stored) ? begunAnew(stored) : stored;
+	if (entry.task) isAsStored.add(entry.task);
 	if (!entry.plan) return entry;
 	entry.plan = { ...common, ...entry.plan } as TaskPlan;
 	const { plan, state } = entry;
