@@ -33,11 +33,18 @@ export class Executions extends Session {
 			(await this.listExecutions()).filter(({ retryOf }) => String(retryOf) === id);
 		const known = new Set((await retries()).map((retry) => retry.id));
 		let refusal: unknown;
-		const sent = this.send('POST', `/rest/executions/${id}/retry`, { loadWorkflow });
-		sent.catch((error: unknown) => (refusal = error));
+		// A retry that has ended, and that n8n does not keep, is in no list.
+		let ended: ExecutionSummary | undefined;
+		const sent = this.send<ExecutionSummary>('POST', `/rest/executions/${id}/retry`, {
+			loadWorkflow,
+		});
+		sent.then(
+			(retry) => (ended = retry),
+			(error: unknown) => (refusal = error),
+		);
 		let begun: ExecutionSummary | undefined;
 		await until(`the retry of execution ${id}`, RETRY_BEGINS_WITHIN_MS, async () => {
-			begun = (await retries()).find((retry) => !known.has(retry.id));
+			begun = (await retries()).find((retry) => !known.has(retry.id)) ?? ended;
 			if (begun === undefined && refusal !== undefined) throw refusal;
 			return begun !== undefined;
 		});
