@@ -105,7 +105,7 @@ const uriOf = (name: string) => `data:image/png;base64,${frame(name).buffer.toSt
 describe("an n8n into which the README's commands have brought the package", () => {
 	const scene = openScene({
 		open: async () => {
-			const [make = '', install = ''] = commandsOf('Install');
+			const [make = '', install = ''] = commandsOf('Installation');
 			run(make, clone);
 			const there = install.replaceAll('/path/to', clone);
 			expect(there).not.toBe(install);
