@@ -92,7 +92,8 @@ describe('an n8n with little memory for expressions, limits of time, size and co
 
 		service.resetSettings();
 		scene.collector.reset();
-		await scene.expectArrived(tasks);
+		// A file is tried again a minute after it failed.
+		await scene.expectArrived(tasks, 180_000);
 		// Each task has one execution, which slept and went on.
 		expect(await client.listExecutions({ workflowId: target.id })).toHaveLength(2);
 	}, 400_000);

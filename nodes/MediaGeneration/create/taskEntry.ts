@@ -131,6 +131,8 @@ export function takeOver(entry: TaskEntry, known: TaskEntry | undefined, executi
 		(entry.state === 'free' || entry.doubtIn?.[0] === execution);
 	if (known === undefined || !isOpen) return;
 	const { state, taskId, record, sent, costUsd, createdAt, failed } = known;
+	// That task has failed, and another task is to be created in its place.
+	if (taskId !== undefined && entry.failed?.includes(taskId)) return;
 	// It is known now what became of the order, so an error that said otherwise is no end any more.
 	if (entry.doubtIn !== undefined) Object.assign(entry, { end: undefined, error: undefined });
 	Object.assign(entry, {

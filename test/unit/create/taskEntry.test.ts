@@ -1,6 +1,7 @@
 import {
 	placeOf,
 	replanned,
+	takeOver,
 	type TaskEntry,
 } from '../../../nodes/MediaGeneration/create/taskEntry';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
@@ -130,4 +131,21 @@ it('what is known of an ordered task is not lost', () => {
 	const known = { createdAt: 5, until: 6, readAt: 7, costUsd: 0.08, failed: ['a'] };
 	const [entry] = replanned([ordered(0, known)], [create('now')]);
 	expect(entry).toMatchObject({ ...known, sent: { input: { prompt: 'A lighthouse' } } });
+});
+
+describe('what another execution has stored of a task', () => {
+	const known = ordered(0, { taskId: 'task-9' });
+
+	it('is taken over where nothing is known of the task', () => {
+		const entry = free();
+		takeOver(entry, known, '7');
+		expect(entry).toMatchObject({ state: 'created', taskId: 'task-9' });
+	});
+
+	it('is left where that task has failed, and another task is to be created in its place', () => {
+		const entry = free(0, { failed: ['task-9'] });
+		takeOver(entry, known, '7');
+		expect(entry).toMatchObject({ state: 'free', failed: ['task-9'] });
+		expect(entry.taskId).toBeUndefined();
+	});
 });
