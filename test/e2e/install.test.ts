@@ -6,7 +6,6 @@ import type { Locator, Page } from 'playwright-core';
 
 import { demoFolder } from '../../scripts/start/editor';
 import { cacheFolder } from '../n8n/cache';
-import { until } from '../n8n/client';
 import { freePort } from '../n8n/ports';
 import { chooseN8nVersion } from '../n8n/version';
 import { choose, type Editor, inEditor, openEditorOf } from './editor';
