@@ -4,7 +4,7 @@ import { triggerOfThisWorkflow } from '../callback/callbackAddress';
 import { modeOf, stopSignal } from '../n8n/internals';
 import type { IfSomeFail } from '../report/ifSomeFail';
 import { roundUsd } from '../service/money';
-import { inTurns } from '../shared/clock';
+import { yielding } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { choice, ItemParameters } from '../shared/parameters';
 import { unknownField } from './modelFields';
@@ -59,9 +59,9 @@ export async function planRun(
 		ownTrigger: async () => await (trigger ??= triggerOfThisWorkflow(context)),
 	};
 	const items: ItemPlan[] = [];
-	const nextTurn = inTurns(stopSignal(context));
+	const yieldIfDue = yielding(stopSignal(context));
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
-		await nextTurn();
+		await yieldIfDue();
 		items.push(...(await planItem(context, itemIndex, addresses)));
 	}
 	// The settings of the whole run come from the first item whose parameters can be read.

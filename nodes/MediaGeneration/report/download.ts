@@ -39,7 +39,7 @@ const MAX_PAUSE_MS = MINUTE_MS;
 /** How long a fresh link is tried, whatever the host says: the file may not have reached the host yet. */
 const FRESH_MS = 2 * MINUTE_MS;
 
-/** A link that has waited longer for its turn is read again first: signed links end, some after a minute. */
+/** A link that has stood in line for longer is read again first: signed links end, some after a minute. */
 const LINK_AGE_MS = 15_000;
 
 /** What is known of the task whose results are wanted. */
@@ -52,7 +52,7 @@ interface Wanted {
 	isFresh: boolean;
 	/** Reads the task again; undefined if it could not be read. */
 	readAgain: () => Promise<TaskRecord | undefined>;
-	/** Whether there is time for the download, asked when its turn has come. */
+	/** Whether there is time for the download, asked when the line has come to it. */
 	mayBegin?: () => boolean;
 }
 

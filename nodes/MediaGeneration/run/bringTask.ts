@@ -31,7 +31,7 @@ const AWAKE_DOWNLOAD_MS = MINUTE_MS;
 /** How long a read may last after the deadline: a caller that hangs up must hear of the task before. */
 const LAST_READ_MS = 5_000;
 
-/** How long a read for fresh links waits for its turn. */
+/** How long a read for fresh links stands in line. */
 const READ_AGAIN_MS = 30_000;
 
 /** How long *Get* waits until the service lets a first read in. */
@@ -63,9 +63,9 @@ export async function untilTurnEnds(run: RunContext): Promise<void> {
 /** @throws Stopped where the execution was stopped */
 async function bringTasks(run: RunContext): Promise<void> {
 	const { journal, expectedCallbacks, signal } = run;
-	// What was read last waits for its turn longest.
-	const inTurn = [...journal.entries].sort((a, b) => (a.readAt ?? 0) - (b.readAt ?? 0));
-	const ways = inTurn.map(async (entry) => await bringTask(run, entry));
+	// What was read last is read last.
+	const inLine = [...journal.entries].sort((a, b) => (a.readAt ?? 0) - (b.readAt ?? 0));
+	const ways = inLine.map(async (entry) => await bringTask(run, entry));
 	const broken = (await Promise.allSettled(ways)).find((way) => way.status === 'rejected');
 	await expectedCallbacks.leave();
 	if (broken) throw broken.reason;

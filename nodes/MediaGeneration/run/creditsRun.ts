@@ -4,7 +4,7 @@ import { isTool, stopSignal } from '../n8n/internals';
 import { partOf, withInput } from '../report/outputItems';
 import { connect } from '../service/connect';
 import { findBalance } from '../service/money';
-import { inTurns } from '../shared/clock';
+import { yielding } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { numberAt, without } from '../shared/json';
 import { ItemParameters } from '../shared/parameters';
@@ -18,12 +18,12 @@ import { ItemParameters } from '../shared/parameters';
  * @see docs/service.md, section 4.3
  */
 export async function readCredits(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
-	const nextTurn = inTurns(stopSignal(context));
+	const yieldIfDue = yielding(stopSignal(context));
 	let reading: Promise<unknown> | undefined;
 	const node = context.getNode();
 	const output: INodeExecutionData[] = [];
 	for (const [itemIndex, input] of context.getInputData().entries()) {
-		await nextTurn();
+		await yieldIfDue();
 		const pairedItem = { item: itemIndex };
 		let includesInput = true;
 		let item: INodeExecutionData;

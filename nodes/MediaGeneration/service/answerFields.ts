@@ -28,7 +28,7 @@ export const comparableId = (taskId: string): string =>
 	UUID.test(taskId) ? taskId.toLowerCase() : taskId;
 
 /** An object within an answer. */
-interface Place {
+interface Layer {
 	fields: IDataObject;
 	/** The names of the fields that lead to it, as `plainName` writes them. */
 	path: string[];
@@ -51,8 +51,8 @@ const OF_OTHERS =
  * The objects of an answer that may say something of its task, the outermost one first. Lists and JSON texts are looked
  * into; the fields of `OF_USER` and `OF_OTHERS` are not.
  */
-function* placesIn(answer: unknown): Generator<Place> {
-	let level: Array<Omit<Place, 'fields'> & { value: unknown }> = [
+function* layersIn(answer: unknown): Generator<Layer> {
+	let level: Array<Omit<Layer, 'fields'> & { value: unknown }> = [
 		{ value: answer, path: [], among: 0 },
 	];
 	for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth++) {
@@ -79,7 +79,7 @@ function* placesIn(answer: unknown): Generator<Place> {
 
 /** The objects of an answer that may be of its task, the outermost one first: none of several in a list. */
 export function* layersOf(answer: unknown): Generator<IDataObject> {
-	for (const { fields, among } of placesIn(answer)) if (among <= 1) yield fields;
+	for (const { fields, among } of layersIn(answer)) if (among <= 1) yield fields;
 }
 
 /** The outermost object of an answer, which may be a list of one, or JSON as text. */
@@ -94,15 +94,15 @@ const ID_NAMES: ReadonlyArray<(fields: IDataObject) => unknown> = [
 ];
 
 /** The fields in which a task stands that has only an `id`, most telling first; `undefined` is the answer itself. */
-const ID_PLACES: ReadonlyArray<ReadonlyArray<string | undefined>> = [
+const ID_LAYERS: ReadonlyArray<ReadonlyArray<string | undefined>> = [
 	['task', 'tasks', 'job', 'generation'],
 	['data'],
 	[undefined],
 	['result', 'output', 'response'],
 ];
 
-const isChain = ({ path }: Place): boolean =>
-	path.every((name) => ID_PLACES.some((names) => names.includes(name)));
+const isChain = ({ path }: Layer): boolean =>
+	path.every((name) => ID_LAYERS.some((names) => names.includes(name)));
 
 /** The one id among these values; null if there are several, so that nobody knows which is meant. */
 function oneIdOf(values: readonly unknown[]): string | null | undefined {
@@ -115,30 +115,30 @@ function oneIdOf(values: readonly unknown[]): string | null | undefined {
  * 6): `taskId`, at any depth, in lists and in JSON as text; without it `task_id` and other spellings; then `job_id`. If
  * several have the name, the outermost ones count, and if those differ, nobody knows which is meant: no id is guessed.
  *
- * Without such a name `id` counts, of the innermost place first: an event or an answer around the task often has an `id` of
+ * Without such a name `id` counts, of the innermost layer first: an event or an answer around the task often has an `id` of
  * its own, and `data` may have that of a customer. At last `data` itself may be the id. The fields of `OF_USER` and
  * `OF_OTHERS` are never looked into: an id that the user has sent along is not that of the task.
  */
 export function findTaskId(answer: unknown): string | undefined {
-	const places = [...placesIn(answer)];
-	const named = findNamedId(places);
+	const layers = [...layersIn(answer)];
+	const named = findNamedId(layers);
 	if (named !== undefined) return named ?? undefined;
-	const ofTask = places.filter((place) => isChain(place));
-	for (const names of ID_PLACES) {
+	const ofTask = layers.filter((layer) => isChain(layer));
+	for (const names of ID_LAYERS) {
 		const id = oneIdOf(
 			ofTask.filter(({ path }) => names.includes(path.at(-1))).map(({ fields }) => fields.id),
 		);
 		if (id !== undefined) return id ?? undefined;
 	}
-	const data = places[0]?.fields.data;
+	const data = layers[0]?.fields.data;
 	// A word such as `queued` has no digit.
 	const isId = typeof data === 'string' && /^[\w.:-]+$/.test(data) && /\d/.test(data);
 	return isId ? asTaskId(data) : undefined;
 }
 
-function findNamedId(places: readonly Place[]): string | null | undefined {
+function findNamedId(layers: readonly Layer[]): string | null | undefined {
 	for (const valueOf of ID_NAMES) {
-		const named = places.filter(({ fields }) => asTaskId(valueOf(fields)) !== undefined);
+		const named = layers.filter(({ fields }) => asTaskId(valueOf(fields)) !== undefined);
 		const depth = Math.min(...named.map(({ path }) => path.length));
 		const outermost = named.filter(({ path }) => path.length === depth);
 		const id = oneIdOf(outermost.map(({ fields }) => valueOf(fields)));
@@ -158,7 +158,7 @@ export function findStated(answer: unknown): IDataObject | undefined {
 
 /**
  * Reads a field of a task, also in another writing, such as `result_urls`: that beside the state first, since the state and
- * the rest may stand in different places.
+ * the rest may stand in different layers.
  *
  * @param read gives undefined for a value that tells nothing
  */
@@ -184,9 +184,9 @@ export function readField<T>(
  * lists do not count here, nor what is deep inside.
  */
 export function isOfTask(answer: unknown): boolean {
-	for (const place of placesIn(answer)) {
-		if (place.among > 0 || !isChain(place)) continue;
-		if (hasState(place.fields) || findNamedId([place]) !== undefined) return true;
+	for (const layer of layersIn(answer)) {
+		if (layer.among > 0 || !isChain(layer)) continue;
+		if (hasState(layer.fields) || findNamedId([layer]) !== undefined) return true;
 	}
 	return false;
 }

@@ -47,18 +47,18 @@ export async function sleepUntil(moment: number, signal: AbortSignal | undefined
 }
 
 /** How long a run may block its process, milliseconds: n8n does all other work in the same thread. */
-const LONGEST_TURN_MS = 25;
+const LONGEST_BLOCK_MS = 25;
 
 /**
  * Lets n8n do other work during a loop over many items.
  *
- * @returns a function to await between two items, which returns at once until the time for a turn is over
+ * @returns a function to await between two items, which returns at once until the process was blocked for so long
  * @throws Stopped from that function if the execution was stopped
  */
-export function inTurns(signal: AbortSignal | undefined): () => Promise<void> {
+export function yielding(signal: AbortSignal | undefined): () => Promise<void> {
 	let since = clock.now();
 	return async () => {
-		if (clock.now() - since < LONGEST_TURN_MS) return;
+		if (clock.now() - since < LONGEST_BLOCK_MS) return;
 		await clock.sleep(0, signal);
 		since = clock.now();
 	};
