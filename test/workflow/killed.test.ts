@@ -22,32 +22,15 @@ const many = (count: number, seconds = 30) =>
 const pauseOf = async (ms: number) =>
 	await new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
-/** Starts an execution, and does not wait for anything. */
-function begin(n8n: WorkflowN8n): StoredRun {
-	const [main] = n8n.processes.living('main');
-	const row = n8n.executions.begin(
-		{ mode: 'trigger', start: 'Items', items: [{ json: {} }] },
-		main,
-	);
-	return new StoredRun(n8n, row);
-}
-
-/** Kills n8n, which starts again. */
-async function restart({ n8n, row }: StoredRun): Promise<void> {
-	n8n.processes.living('main')[0]?.die();
-	await passUntil(() => row.status === 'crashed');
-	await passUntil(() => n8n.processes.living('main').length > 0);
-}
-
 const rows = () => [...store.rows.keys()].filter((row) => row.includes('node-under-test:'));
 
 const NOT_KEPT = 'n8n has not kept what it created';
 
 it('a kill in the first turn: the retry orders nothing and says what to do, and so does its retry', async () => {
 	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 60)));
-	const run = begin(n8n);
+	const run = n8n.begin();
 	await passUntil(() => created() === 3);
-	await restart(run);
+	await run.n8n.kill(run);
 	const retry = await run.retry();
 	expect(retry.ran.error?.message).toContain(NOT_KEPT);
 	expect(retry.ran.description).toContain('Task → Wait');
@@ -57,7 +40,7 @@ it('a kill in the first turn: the retry orders nothing and says what to do, and 
 
 it('a stop in the first turn: the retry orders nothing', async () => {
 	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 60)));
-	const run = begin(n8n);
+	const run = n8n.begin();
 	await passUntil(() => created() === 3);
 	await run.stop();
 	expect((await run.retry()).ran.error?.message).toContain(NOT_KEPT);
@@ -95,10 +78,10 @@ it.each([
 	'a kill in a node behind a run %s: the retry pays for nothing twice',
 	async (_what, options, count, seconds) => {
 		const n8n = new LongWorkflow(on.workflow(imageNode(options, keepsGoing), many(count, seconds)));
-		const run = begin(n8n);
+		const run = n8n.begin();
 		await passUntil(() => run.row.events.get('Behind') === 'started');
 		expect(created()).toBe(count);
-		await restart(run);
+		await run.n8n.kill(run);
 		const retry = await run.retry();
 		if (retry.isAsleep) await retry.end();
 		expect(created()).toBe(count);
@@ -107,10 +90,8 @@ it.each([
 
 it('a kill in a node before: the retry orders', async () => {
 	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 1)));
-	const run = begin(n8n);
-	n8n.processes.living('main')[0]!.die();
-	await passUntil(() => run.row.status === 'crashed');
-	n8n.processes.start();
+	const run = n8n.begin();
+	await n8n.kill(run);
 	const { output } = (await run.retry()).ran;
 	expect(field(output, 'taskId')).toEqual(on.taskIds);
 	expect(created()).toBe(3);
@@ -123,7 +104,7 @@ describe('a run that was killed in a later turn', () => {
 		await run.wake();
 		const before = created();
 		await passUntil(() => created() === before + 2);
-		await restart(run);
+		await run.n8n.kill(run);
 		return run;
 	}
 	const inDoubt = (items: ReturnType<typeof many>) =>
@@ -157,7 +138,7 @@ describe('a run that was killed in a later turn', () => {
 		const orders = created();
 		const retry = new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!);
 		await passUntil(() => created() === orders + 2);
-		await restart(retry);
+		await retry.n8n.kill(retry);
 		const again = await retry.retry();
 		const { output } = again.isAsleep ? await again.end() : again.ran;
 		expect(inDoubt(output)).toHaveLength(4);
@@ -197,12 +178,12 @@ it('the retry of a failed run that is killed before n8n stores it: its retry ord
 		item('c', { latencyMs: SECOND }),
 	);
 	const n8n = new WorkflowN8n(on.workflow(imageNode(stops), items));
-	const run = begin(n8n);
+	const run = n8n.begin();
 	await passUntil(() => run.row.status === 'error');
 	const before = created();
 	const retry = new StoredRun(n8n, n8n.executions.retry(run.row)!);
 	await passUntil(() => created() === before + 1);
-	await restart(retry);
+	await retry.n8n.kill(retry);
 	const { error } = await (await retry.retry()).end();
 	expect(error?.message).toContain('It is not known');
 	const ordered = [...on.service.tasks.values()].map(({ record }) => record.input.prompt);

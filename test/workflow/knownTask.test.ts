@@ -1,5 +1,5 @@
 import { isTerminal } from './n8n/database';
-import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
+import { WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
 import { field, IMAGE_MODEL, SECOND, stage } from './support';
 import { pass, passUntil } from './time';
@@ -18,9 +18,7 @@ it.each<[string, object]>([
 		const ids = [1, 2].map(() => on.service.createTask(IMAGE_MODEL, { prompt: 'x' }).taskId);
 		const parameters = { resource: 'task', operation: 'wait', taskId: ids.join(',') };
 		const n8n = new WorkflowN8n(on.workflow({ parameters }));
-		const [main] = n8n.processes.living('main');
-		const start = { mode: 'trigger' as const, start: 'Items', items: [{ json: {} }] };
-		const run = new StoredRun(n8n, n8n.executions.begin(start, main));
+		const run = n8n.begin();
 		await pass(20 * SECOND);
 		expect(on.requests('GET', '/api/generate/').length).toBeGreaterThan(4);
 		on.service.configure({ readStatus: refusal as never });

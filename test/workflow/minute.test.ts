@@ -3,7 +3,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import { Downloader } from '../../nodes/MediaGeneration/report/download';
 import { clock } from '../../nodes/MediaGeneration/shared/clock';
 import { isTerminal } from './n8n/database';
-import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
+import { WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
 import { field, imageNode, item, keepsGoing, prompts, SECOND, stage } from './support';
 import { EPOCH } from '../virtualTime';
@@ -25,13 +25,7 @@ async function begun(
 ) {
 	const n8n = new WorkflowN8n({ ...on.workflow(imageNode(options), items), ...more }).warm();
 	await pass(phase * SECOND);
-	return { n8n, run: begin(n8n) };
-}
-
-function begin(n8n: WorkflowN8n): StoredRun {
-	const [main] = n8n.processes.living('main');
-	const items = [{ json: {} }];
-	return new StoredRun(n8n, n8n.executions.begin({ mode: 'trigger', start: 'Items', items }, main));
+	return { n8n, run: n8n.begin() };
 }
 
 const images = (count: number, seconds: number) =>
@@ -87,9 +81,9 @@ it.each([5, 1])(
 		const node = imageNode({ maxInFlight: 4, suspendAfter });
 		const n8n = new WorkflowN8n({ ...on.workflow(node, images(40, 10)) });
 		await pass(20 * SECOND);
-		const one = begin(n8n);
+		const one = n8n.begin();
 		await pass(25 * SECOND);
-		const other = begin(n8n);
+		const other = n8n.begin();
 		await passUntil(() => [one, other].every(({ row }) => isTerminal(row.status)));
 		for (const { ran } of [one, other]) {
 			expect(field(ran.output, 'state')).toEqual(Array(40).fill('SUCCESS'));
@@ -146,7 +140,7 @@ describe('a loop of short rounds', () => {
 		const rounds = Array.from({ length: 15 }, () => images(1, 20));
 		const n8n = new WorkflowN8n({ ...on.workflow(imageNode({}, keepsGoing)), rounds }).warm();
 		await pass(12 * SECOND);
-		const run = begin(n8n);
+		const run = n8n.begin();
 		await passUntil(() => isTerminal(run.row.status));
 		expect(created()).toBe(15);
 		expect(run.row.sleeps).toBeGreaterThanOrEqual(4);
@@ -160,7 +154,7 @@ describe("n8n's time limit", () => {
 		const node = imageNode({}, keepsGoing);
 		const n8n = new WorkflowN8n({ ...on.workflow(node), rounds, settings }).warm();
 		await pass(10 * SECOND);
-		const run = begin(n8n);
+		const run = n8n.begin();
 		const from = on.elapsed;
 		await passUntil(() => isTerminal(run.row.status));
 		expect(run.row.status).toBe('success');

@@ -39,13 +39,10 @@ it('a turn that is killed after three creates leaves three items in doubt', asyn
 	const run = await on.start(imageNode({ suspendAfter: 1 }), prompts(...items));
 	await run.wake();
 	const before = created();
-	const [main] = run.n8n.processes.living('main');
 	const { wakes } = run.row;
 	await passUntil(() => run.row.wakes > wakes);
 	await passUntil(() => created() >= before + 3);
-	main!.die();
-	await passUntil(() => run.row.status === 'crashed');
-	run.n8n.processes.start();
+	await run.n8n.kill(run);
 	const again = await run.retry();
 	const end = again.isAsleep ? await again.end() : again.ran;
 	expect(

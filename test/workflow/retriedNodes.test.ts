@@ -25,23 +25,6 @@ const ordersOf = (name: string) => promptsOrdered().filter((prompt) => prompt.st
 
 const LOST = 'n8n has not kept what it created';
 
-/** Starts an execution, and does not wait for anything. */
-function begin(n8n: WorkflowN8n): StoredRun {
-	const [main] = n8n.processes.living('main');
-	const row = n8n.executions.begin(
-		{ mode: 'trigger', start: 'Items', items: [{ json: {} }] },
-		main,
-	);
-	return new StoredRun(n8n, row);
-}
-
-/** Kills n8n, which starts again. */
-async function kill({ n8n, row }: StoredRun): Promise<void> {
-	n8n.processes.living('main')[0]?.die();
-	await passUntil(() => row.status === 'crashed');
-	await passUntil(() => n8n.processes.living('main').length > 0);
-}
-
 /** Retries an execution, and does not wait for the end. */
 const retryOf = ({ n8n, row }: StoredRun) => new StoredRun(n8n, n8n.executions.retry(row)!);
 
@@ -75,10 +58,10 @@ describe('A, and B behind A', () => {
 
 	/** A has slept and ended, and B has ordered all in its first turn when n8n is killed. */
 	async function killedInB(): Promise<StoredRun> {
-		const run = begin(twoNodes());
+		const run = twoNodes().begin();
 		await passUntil(() => ordersOf('B').length === B);
 		expect(run.row.sleeps).toBeGreaterThan(0);
-		await kill(run);
+		await run.n8n.kill(run);
 		return run;
 	}
 
@@ -111,7 +94,7 @@ describe('A, and B behind A', () => {
 			await passUntil(() =>
 				when === 'after' ? retry.row.wakes > 0 : retry.row.status === 'running',
 			);
-			await kill(retry);
+			await retry.n8n.kill(retry);
 			on.service.resetSettings();
 			const { error } = await (await retry.retry()).end();
 			expect(error?.message).toContain(LOST);
@@ -120,18 +103,18 @@ describe('A, and B behind A', () => {
 	);
 
 	it('killed in a later turn of A: the retry goes on, and B orders each of its tasks once', async () => {
-		const run = begin(twoNodes());
+		const run = twoNodes().begin();
 		await passUntil(() => run.row.wakes > 0);
-		await kill(run);
+		await run.n8n.kill(run);
 		const { error, run: ended } = await (await run.retry()).end();
 		expect([error, ended.status]).toEqual([undefined, 'success']);
 		expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
 	});
 
 	it('killed in a later turn of A, and retried twice at once: B orders each of its tasks once', async () => {
-		const run = begin(twoNodes());
+		const run = twoNodes().begin();
 		await passUntil(() => run.row.wakes > 0);
-		await kill(run);
+		await run.n8n.kill(run);
 		const retries = [retryOf(run), retryOf(run)];
 		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
 		expect(retries.flatMap(({ ran }) => ran.error?.message ?? [])).toEqual([
@@ -153,9 +136,9 @@ describe('a loop', () => {
 		});
 
 	it('killed in the first turn of a later round, and the round before sleeps in the retry: the later round orders nothing again', async () => {
-		const run = begin(loop(240, 90));
+		const run = loop(240, 90).begin();
 		await passUntil(() => created() === 2);
-		await kill(run);
+		await run.n8n.kill(run);
 		on.service.configure({ readStatus: { status: 503 } });
 		const retry = retryOf(run);
 		await passUntil(() => retry.row.sleeps > 0);
@@ -166,9 +149,9 @@ describe('a loop', () => {
 	});
 
 	it('killed in a later turn of its first round: the retry goes on, and orders the later rounds', async () => {
-		const run = begin(loop(240, 10, 10));
+		const run = loop(240, 10, 10).begin();
 		await passUntil(() => run.row.wakes > 0);
-		await kill(run);
+		await run.n8n.kill(run);
 		const { run: ended } = await (await run.retry()).end();
 		expect(ended.status).toBe('success');
 		expect(promptsOrdered()).toEqual(['round 0', 'round 1', 'round 2']);
@@ -260,7 +243,7 @@ describe('orders in doubt', () => {
 		);
 		const before = created();
 		await passUntil(() => created() >= before + 5);
-		await kill(run);
+		await run.n8n.kill(run);
 		const first = await (await run.retry()).end();
 		expect(inDoubt(first.output).length).toBeGreaterThan(0);
 		// A person retries with five items more.

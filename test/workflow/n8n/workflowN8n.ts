@@ -85,14 +85,26 @@ export class WorkflowN8n extends MemoryN8n {
 		if (this.diesAtSleep) row.process?.die();
 	}
 
-	/** Starts an execution at a node, by default the first one, and waits until it sleeps or is at its end. */
-	async start(
+	/** Starts an execution at a node, by default the first one, and does not wait for anything. */
+	begin(
 		mode: WorkflowExecuteMode = this.test.mode ?? 'trigger',
 		start = SOURCE,
 		items: INodeExecutionData[] = [{ json: {} }],
-	): Promise<StoredRun> {
+	): StoredRun {
 		const [main] = this.processes.living('main');
-		return await new StoredRun(this, this.executions.begin({ mode, start, items }, main)).rests();
+		return new StoredRun(this, this.executions.begin({ mode, start, items }, main));
+	}
+
+	/** Starts an execution, and waits until it sleeps or is at its end. */
+	async start(...given: Parameters<WorkflowN8n['begin']>): Promise<StoredRun> {
+		return await this.begin(...given).rests();
+	}
+
+	/** Kills n8n while it runs an execution, and waits until n8n has started again. */
+	async kill({ row }: StoredRun): Promise<void> {
+		this.processes.living('main')[0]?.die();
+		await passUntil(() => row.status === 'crashed');
+		await passUntil(() => this.processes.living('main').length > 0);
 	}
 
 	/**
