@@ -69,8 +69,6 @@ export const DAYS: Record<string, DayCase> = {
 /** What is still so, and leaves this list with its mend. */
 export const STILL: ReadonlyArray<keyof typeof DAYS> = [
 	'downloads make a turn miss the look',
-	'a loop of short rounds is never stored',
-	'a second retry is refused with a false sentence',
 	'ten seconds of 404 fail all items that are left',
 	'a minute of 401 fails all items that are left',
 	'five minutes of 403 fail all items that are left',

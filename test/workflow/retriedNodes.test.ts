@@ -1,6 +1,7 @@
-import type { INodeExecutionData } from 'n8n-workflow';
+import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { isTerminal } from './n8n/database';
+import { connect } from './n8n/nodes';
 import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import {
 	field,
@@ -14,6 +15,7 @@ import {
 	threeTries,
 } from './support';
 import { store } from './processedData';
+import type { TestNode, TestWorkflow } from './testWorkflow';
 import { pass, passUntil } from './time';
 
 /** Retries of workflows with several nodes, of later rounds of a loop, and of retries, on n8n's own engine. */
@@ -28,33 +30,64 @@ const LOST = 'n8n has not kept what it created';
 /** Retries an execution, and does not wait for the end. */
 const retryOf = ({ n8n, row }: StoredRun) => new StoredRun(n8n, n8n.executions.retry(row)!);
 
+/** What a node has put out, in all its runs. */
+const outputOf = ({ data }: StoredRun, name: string) =>
+	(data.resultData.runData[name] ?? []).flatMap(({ data: out }) => out?.main?.[0] ?? []);
+
+const inDoubt = (items: INodeExecutionData[]) =>
+	field(items, 'error').filter((error) => String(error).startsWith('It is not known'));
+
+/** A node behind the tested one, with the options of the node; each of its pictures takes so many seconds. */
+interface Behind {
+	name: string;
+	pictures: number;
+	seconds: number;
+	options?: IDataObject;
+}
+
+/** A workflow in which the tested node orders what its items say, and the nodes behind order some pictures each. */
+class InARow extends WorkflowN8n {
+	constructor(
+		test: TestWorkflow,
+		private readonly behind: readonly Behind[],
+	) {
+		super(test);
+	}
+
+	override get definition() {
+		const { nodes, connections } = super.definition;
+		const tested = nodes.find(({ name }) => name === this.tested)!;
+		const added = this.behind.map(({ name, pictures, seconds, options }) => {
+			const lines = Array.from({ length: pictures }, (_, index) => `${name}${index}`).join('\n');
+			const additionalInput = JSON.stringify({ simulate: { latencyMs: seconds * SECOND } });
+			const parameters = {
+				prompt: `={{ ${JSON.stringify(lines)} }}`,
+				promptPerLine: true,
+				downloadResults: false,
+				options: { ...options, additionalInput },
+			};
+			return { ...tested, id: name, name, parameters, executeOnce: true };
+		});
+		const names = [this.tested, ...added.map(({ name }) => name)];
+		return {
+			nodes: [...nodes, ...added],
+			connections: {
+				...connections,
+				...connect(...names.slice(1).map((name, index) => `${names[index]} > ${name}`)),
+			},
+		};
+	}
+}
+
 describe('A, and B behind A', () => {
 	const B = 3;
 
-	/** A workflow in which A orders a picture that takes a while, and B three pictures. */
-	class TwoNodes extends WorkflowN8n {
-		override get definition() {
-			const { nodes, connections } = super.definition;
-			const tested = nodes.find(({ name }) => name === this.tested)!;
-			const parameters = {
-				prompt: `={{ ${JSON.stringify(
-					Array.from({ length: B }, (_, index) => `B${index}`).join('\n'),
-				)} }}`,
-				promptPerLine: true,
-				downloadResults: false,
-				options: { additionalInput: JSON.stringify({ simulate: { latencyMs: 90 * SECOND } }) },
-			};
-			const behind = { ...tested, id: 'behind', name: 'B', parameters };
-			const to = [[{ node: 'B', type: 'main' as const, index: 0 }]];
-			return {
-				nodes: [...nodes, behind],
-				connections: { ...connections, [this.tested]: { main: to } },
-			};
-		}
-	}
-
-	const twoNodes = (latencyMs = 4 * MINUTE) =>
-		new TwoNodes(on.workflow(imageNode({ suspendAfter: 1 }), prompts(item('A', { latencyMs }))));
+	const inARow = (behind: readonly Behind[], latencyMs = 4 * MINUTE, more: TestNode = {}) =>
+		new InARow(
+			on.workflow(imageNode({ suspendAfter: 1 }, more), prompts(item('A', { latencyMs }))),
+			behind,
+		);
+	const twoNodes = () => inARow([{ name: 'B', pictures: B, seconds: 90 }]);
 
 	/** A has slept and ended, and B has ordered all in its first turn when n8n is killed. */
 	async function killedInB(): Promise<StoredRun> {
@@ -65,28 +98,64 @@ describe('A, and B behind A', () => {
 		return run;
 	}
 
-	it('killed in the first turn of B: the retry orders nothing at B, and says so', async () => {
-		const run = await killedInB();
-		const { error } = await (await run.retry()).end();
-		expect(error?.message).toContain(LOST);
+	/** B has all its orders in doubt, and has ordered nothing again. */
+	function expectDoubts({ ran }: StoredRun): void {
+		expect(ran.error?.message).toContain('It is not known whether the task was created');
 		expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
+	}
+
+	it('killed in the first turn of B: the retry has its orders in doubt', async () => {
+		const run = await killedInB();
+		const retry = await run.retry();
+		await retry.end();
+		expectDoubts(retry);
+		expect(retry.ran.description).toContain('(execution 1, item 1)');
 	});
 
-	it('killed in the first turn of B, and A sleeps in the retry: n8n tells a woken retry nothing of the first execution, and B orders nothing all the same', async () => {
+	it('killed in the first turn of B when some are ordered: the retry orders the others', async () => {
+		const options = { maxInFlight: 2 };
+		const behind = [{ name: 'B', pictures: 5, seconds: 25, options }];
+		const run = inARow(behind, 4 * MINUTE, keepsGoing).begin();
+		await passUntil(() => ordersOf('B').length === 4);
+		await run.n8n.kill(run);
+		const retry = await run.retry();
+		await retry.end();
+		expect(ordersOf('B')).toEqual(['B0', 'B1', 'B2', 'B3', 'B4']);
+		const output = outputOf(retry, 'B');
+		expect(inDoubt(output)).toHaveLength(4);
+		expect(field(output, 'state')).toEqual([...Array(4).fill(undefined), 'SUCCESS']);
+	});
+
+	it('killed in the first turn of C, when B has ended: the retry has the orders of both in doubt, although n8n makes up a run of B', async () => {
+		const behind = [
+			{ name: 'B', pictures: B, seconds: 5 },
+			{ name: 'C', pictures: 2, seconds: 90 },
+		];
+		const run = inARow(behind, 4 * MINUTE, keepsGoing).begin();
+		await passUntil(() => ordersOf('C').length === 2);
+		await run.n8n.kill(run);
+		const retry = await run.retry();
+		await retry.end();
+		expect(retry.row.status).toBe('success');
+		expect(retry.data.resultData.runData.B).toHaveLength(2);
+		expect([ordersOf('B').length, ordersOf('C').length]).toEqual([B, 2]);
+		expect(['B', 'C'].map((name) => inDoubt(outputOf(retry, name)).length)).toEqual([B, 2]);
+	});
+
+	it('killed in the first turn of B, and A sleeps in the retry: n8n tells a woken retry nothing of the first execution, and B orders nothing again all the same', async () => {
 		const run = await killedInB();
 		// The service shows no task for a while.
 		on.service.configure({ readStatus: { status: 503 } });
 		const retry = retryOf(run);
 		await passUntil(() => retry.row.sleeps > 0);
 		on.service.resetSettings();
-		const { error } = await retry.end();
+		await retry.end();
 		expect(retry.row.wakes).toBeGreaterThan(0);
-		expect(error?.message).toContain(LOST);
-		expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
+		expectDoubts(retry);
 	});
 
 	it.each(['before', 'after'])(
-		'killed in the first turn of B, and the retry is killed in A %s a sleep: the retry of that orders nothing at B',
+		'killed in the first turn of B, and the retry is killed in A %s a sleep: the retry of that orders nothing again at B',
 		async (when) => {
 			const run = await killedInB();
 			on.service.configure({ readStatus: { status: 503 } });
@@ -96,11 +165,20 @@ describe('A, and B behind A', () => {
 			);
 			await retry.n8n.kill(retry);
 			on.service.resetSettings();
-			const { error } = await (await retry.retry()).end();
-			expect(error?.message).toContain(LOST);
-			expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
+			const again = await retry.retry();
+			await again.end();
+			expectDoubts(again);
 		},
 	);
+
+	it('killed in the first turn of B before n8n has stored anything: the retry orders nothing, and says so', async () => {
+		const run = inARow([{ name: 'B', pictures: B, seconds: 90 }], 5 * SECOND).begin();
+		await passUntil(() => ordersOf('B').length === B);
+		expect(run.row.sleeps).toBe(0);
+		await run.n8n.kill(run);
+		expect((await run.retry()).ran.error?.message).toContain(LOST);
+		expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
+	});
 
 	it('killed in a later turn of A: the retry goes on, and B orders each of its tasks once', async () => {
 		const run = twoNodes().begin();
@@ -144,7 +222,7 @@ describe('a loop', () => {
 		await passUntil(() => retry.row.sleeps > 0);
 		on.service.resetSettings();
 		const { error } = await retry.end();
-		expect(error?.message).toContain(LOST);
+		expect(error?.message).toContain('It is not known whether the task was created');
 		expect(created()).toBe(2);
 	});
 
@@ -155,6 +233,67 @@ describe('a loop', () => {
 		const { run: ended } = await (await run.retry()).end();
 		expect(ended.status).toBe('success');
 		expect(promptsOrdered()).toEqual(['round 0', 'round 1', 'round 2']);
+	});
+});
+
+describe('a loop of short rounds', () => {
+	const ROUNDS = 12;
+
+	/** The loop has slept at each look, and is killed so many seconds after its second sleep. */
+	async function killedAfter(seconds: number): Promise<StoredRun> {
+		const rounds = Array.from({ length: ROUNDS }, (_, index) =>
+			prompts(item(`round ${index}`, { latencyMs: 20 * SECOND })),
+		);
+		const node = imageNode({}, keepsGoing);
+		const n8n = new WorkflowN8n({ ...on.workflow(node), rounds }).warm();
+		await pass(12 * SECOND);
+		const run = n8n.begin();
+		await passUntil(() => run.row.sleeps === 2);
+		await passUntil(() => run.row.wakes === 2);
+		await pass(seconds * SECOND);
+		await n8n.kill(run);
+		return run;
+	}
+
+	it.each([0, 7, 14, 21, 28, 35, 42, 49])(
+		'killed %d s after a wake: the retry orders each round that had not ordered, and has exactly those in doubt that had, and were not stored',
+		async (seconds) => {
+			const run = await killedAfter(seconds);
+			const storedAt = run.sleeps.at(-1)!.from;
+			const lost = on.tasks.filter(({ createdAt }) => createdAt > storedAt).length;
+			const retry = retryOf(run);
+			await passUntil(() => isTerminal(retry.row.status));
+			expect(retry.row.status).toBe('success');
+			const expected = Array.from({ length: ROUNDS }, (_, index) => `round ${index}`);
+			expect(promptsOrdered()).toEqual(expected);
+			const output = outputOf(retry, 'Media');
+			expect(output).toHaveLength(ROUNDS);
+			expect(inDoubt(output)).toHaveLength(lost);
+			expect(field(output, 'state').filter((state) => state === 'SUCCESS')).toHaveLength(
+				ROUNDS - lost,
+			);
+		},
+	);
+
+	it('killed, and its retry is killed in a later round: the retry of that orders each round once as well', async () => {
+		const run = await killedAfter(28);
+		const before = created();
+		const retry = retryOf(run);
+		await passUntil(() => created() === before + 2);
+		await run.n8n.kill(retry);
+		const again = retryOf(retry);
+		await passUntil(() => isTerminal(again.row.status));
+		expect(again.row.status).toBe('success');
+		expect(new Set(promptsOrdered()).size).toBe(ROUNDS);
+		expect(created()).toBe(ROUNDS);
+	});
+
+	it('killed, and retried twice at once: each round is ordered once', async () => {
+		const run = await killedAfter(28);
+		const retries = [retryOf(run), retryOf(run)];
+		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
+		expect(new Set(promptsOrdered()).size).toBe(ROUNDS);
+		expect(created()).toBe(ROUNDS);
 	});
 });
 
@@ -213,8 +352,6 @@ describe('orders in doubt', () => {
 		prompts(
 			...Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 30 * SECOND })),
 		);
-	const inDoubt = (items: INodeExecutionData[]) =>
-		field(items, 'error').filter((error) => String(error).startsWith('It is not known'));
 
 	it('are settled if n8n has stored since what became of them', async () => {
 		const run = await on.start(

@@ -2,6 +2,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { executionIdOf, internalsOf, isSupplied, nodeContext, retriedBy } from '../n8n/internals';
 import { JOURNAL } from '../n8n/storedExecution';
+import { stretchOf } from '../n8n/stretch';
 import type { RunPlan, RunSettings } from '../plan/planRun';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
@@ -91,12 +92,13 @@ export class Journal {
 			startedAt: now,
 			isAsleep: false,
 			tries: 0,
-			sleeps: 0,
+			turn: stretchOf(context).isStored ? 1 : 0,
 			rows: [],
 			before: [],
 			entries: [],
 		};
-		this.isLater = this.run.isAsleep || (this.run.execution === execution && this.run.sleeps > 0);
+		const { isAsleep, wakeAt } = this.run;
+		this.isLater = isAsleep || (this.run.execution === execution && wakeAt !== undefined);
 		this.entries = revivedEntries(context, this.run);
 		this.begin(earlier, now);
 		// n8n stores what this says when it stores the execution. It does not go back to an earlier run.
@@ -114,7 +116,7 @@ export class Journal {
 			case 'woken':
 				return;
 			case 'first':
-				this.goOnFrom(earlier, 0);
+				this.goOnFrom(earlier, 1);
 				return;
 			case 'again':
 				run.tries++;
@@ -124,8 +126,8 @@ export class Journal {
 				// A retry that n8n has killed before it stored anything has left the state of the execution that it retried.
 				const retried = retriedBy(this.context);
 				// Another execution: tries of its own, a time limit of its own, turns of its own, which have notes.
-				Object.assign(run, { tries: 0, startedAt: now, sleeps: Math.max(1, run.sleeps) });
-				this.goOnFrom([...new Set([run.execution, retried ?? run.execution])], run.sleeps);
+				Object.assign(run, { tries: 0, startedAt: now, turn: Math.max(1, run.turn) });
+				this.goOnFrom([...new Set([run.execution, retried ?? run.execution])], run.turn);
 				this.entries = this.entries.map(readAgain);
 			}
 		}
@@ -200,8 +202,8 @@ export class Journal {
 		return this.run.startedAt;
 	}
 
-	get sleeps(): number {
-		return this.run.sleeps;
+	get turn(): number {
+		return this.run.turn;
 	}
 
 	/** What was known when the run went to sleep last. */
@@ -261,7 +263,7 @@ export class Journal {
 	/** @param wakeAt milliseconds of the clock @param idleMs as `StoredRun` has it */
 	fallAsleep(wakeAt: number, idleMs?: number): void {
 		const { run } = this;
-		Object.assign(run, { isAsleep: true, wakeAt, idleMs, sleeps: run.sleeps + 1 });
+		Object.assign(run, { isAsleep: true, wakeAt, idleMs, turn: run.turn + 1 });
 	}
 
 	/**
@@ -276,13 +278,13 @@ export class Journal {
 
 	/** To be called when this turn has written its row. */
 	noteRow(): void {
-		this.run.rows.push([this.execution, this.sleeps]);
+		this.run.rows.push([this.execution, this.turn]);
 	}
 
 	/** @returns the rows but for that of this turn: n8n has stored what the turns before have done */
 	dropEarlierRows(): TurnId[] {
-		const { run, execution, sleeps } = this;
-		const isPresent = ([of, turn]: TurnId) => of === execution && turn === sleeps;
+		const { run, execution } = this;
+		const isPresent = ([of, turn]: TurnId) => of === execution && turn === run.turn;
 		const earlier = run.rows.filter((row) => !isPresent(row));
 		run.rows = run.rows.filter(isPresent);
 		return earlier;

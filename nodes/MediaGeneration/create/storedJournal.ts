@@ -31,8 +31,11 @@ export interface StoredRun {
 	isAsleep: boolean;
 	/** n8n's tries of the run in this execution (*Retry On Fail*) before the present try. */
 	tries: number;
-	/** How often the run went to sleep: the number of its turn. */
-	sleeps: number;
+	/**
+	 * The number of the turn. The first one has the number 1, or 0 if nothing of the execution was stored before: then a kill
+	 * leaves nothing of it.
+	 */
+	turn: number;
 	/** When the run is to be woken. */
 	wakeAt?: number;
 	/** How long the run was awake since an order was taken or a task ended, if it sleeps until n8n's next look only. */

@@ -6,6 +6,7 @@ import type {
 	IExecuteFunctions,
 	INode,
 	IRunExecutionData,
+	ITaskData,
 	WorkflowExecuteMode,
 } from 'n8n-workflow';
 
@@ -90,6 +91,20 @@ export const modeOf = (context: object): WorkflowExecuteMode | undefined =>
 /** Aborted when the execution is stopped; undefined if n8n does not tell. */
 export const stopSignal = (context: object): AbortSignal | undefined =>
 	internalsOf(context).getExecutionCancelSignal?.();
+
+/** n8n has put this in the place of a run that a kill took away. */
+const isMadeUp = ({ executionTime }: ITaskData) => executionTime < 0;
+
+/**
+ * The number of the run of this node, as the executions have it that this execution goes on from: n8n puts a run into a
+ * killed execution for each node that had ended, and was not stored (`ExecutionRecoveryService.amend`, n8n 2.41), shown by
+ * test/e2e/restart.test.ts.
+ */
+export function runNumber(context: IExecuteFunctions): number {
+	const { runIndex = 0, runExecutionData } = internalsOf(context);
+	const runs = runExecutionData?.resultData.runData[context.getNode().name] ?? [];
+	return runIndex - runs.slice(0, runIndex).filter(isMadeUp).length;
+}
 
 /** The entry of n8n's stack that runs; undefined if n8n does not tell. */
 export const stackEntry = (context: object): IExecuteData | undefined =>

@@ -2,6 +2,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
 import { internalsOf, modeOf, settingsOf } from './internals';
+import { JOURNAL } from './storedExecution';
 
 /**
  * The time in which an execution is awake: rounds of a loop and nodes one after the other share it. n8n stores what they do
@@ -10,6 +11,8 @@ import { internalsOf, modeOf, settingsOf } from './internals';
 export interface Stretch {
 	/** When the first run of this package began in it. */
 	readonly beganAt: number;
+	/** Whether n8n had stored something of the execution when it began: what kills the execution then leaves that. */
+	readonly isStored: boolean;
 	/** When the execution began, as far as known. */
 	startedAt: number;
 	/** When n8n woke the execution, if a run of this package was asleep. */
@@ -27,7 +30,10 @@ export function stretchOf(context: IExecuteFunctions): Stretch {
 	const known = runExecutionData && stretches.get(runExecutionData);
 	if (known) return known;
 	const now = clock.now();
-	const begun: Stretch = { beganAt: now, startedAt: Math.min(now, startOf(context)) };
+	const { contextData = {} } = runExecutionData?.executionData ?? {};
+	const isStored = Object.values(contextData).some((kept) => kept[JOURNAL] !== undefined);
+	const startedAt = Math.min(now, startOf(context));
+	const begun: Stretch = { beganAt: now, isStored, startedAt };
 	if (runExecutionData) stretches.set(runExecutionData, begun);
 	return begun;
 }

@@ -4,7 +4,7 @@ import { randomUUID } from 'crypto';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { Semaphore, settled } from '../shared/promises';
-import { executionIdOf, internalsOf, isSupplied, stopSignal } from './internals';
+import { executionIdOf, isSupplied, runNumber, stopSignal } from './internals';
 import { LedgerRow } from './ledgerRow';
 
 /** How often n8n's store is asked while it fails, and the pause between two tries, milliseconds. */
@@ -25,8 +25,8 @@ export const retryGoesOn = () =>
  * sent. n8n stores what a turn has done when the turn ends, so nothing else is left of a turn that was killed. The primary
  * key of the database lets one process write the row.
  *
- * Nothing of the first turn of an execution is left after a kill, and n8n begins the workflow anew. So its row has no
- * orders: a retry that finds the row orders nothing.
+ * If nothing of an execution was stored before, n8n begins the workflow anew, and the nodes before may give other items. So
+ * the first turns of such an execution share a row, turn 0, without orders: a retry that finds the row orders nothing.
  *
  * Each method asks again for 50 s while the store fails, and throws the database's error then; Stopped if the execution
  * was stopped.
@@ -39,6 +39,7 @@ export class TurnRow {
 	hasBegun = false;
 
 	private readonly row: LedgerRow;
+	private readonly run: number;
 	private readonly writer = `written by ${randomUUID()}`;
 	private readonly noted = new Set<string>();
 	private waiting: string[] = [];
@@ -55,9 +56,9 @@ export class TurnRow {
 		readonly turn: number,
 		readonly execution = String(executionIdOf(context)),
 	) {
-		const run = internalsOf(context).runIndex ?? 0;
-		// n8n gives the retry of an execution that was killed in its first turn another index of the run.
-		const name = turn === 0 ? `first turn of ${execution}` : `turn ${turn} of ${execution}.${run}`;
+		this.run = runNumber(context);
+		const name =
+			turn === 0 ? `first turn of ${execution}` : `turn ${turn} of ${execution}.${this.run}`;
 		this.row = new LedgerRow(context, name);
 	}
 
@@ -137,8 +138,7 @@ export class TurnRow {
 	}
 
 	private claimRowOf(execution: string): LedgerRow {
-		const run = internalsOf(this.context).runIndex ?? 0;
-		return new LedgerRow(this.context, `retry of ${execution}.${run}`);
+		return new LedgerRow(this.context, `retry of ${execution}.${this.run}`);
 	}
 
 	/** Whether there is an execution that can be retried. */

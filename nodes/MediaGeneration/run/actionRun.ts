@@ -51,7 +51,7 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 		let begun: RunContext | INodeExecutionData[][];
 		try {
 			journal = new Journal(context);
-			row = new TurnRow(context, journal.sleeps);
+			row = new TurnRow(context, journal.turn);
 			begun = await beginRun(context, journal, row, startedAt);
 		} catch (error) {
 			return [refuse(context, ItemError.from(error), journal)];

@@ -39,7 +39,7 @@ export async function wakeUp(
 		if (asleep) return asleep;
 		await orderAfter(context, journal, row);
 	}
-	// The first turns of all rounds of a loop share a row. Other rows are left to the end by a turn that only reads.
+	// A turn that only reads leaves the rows to the end, but for the row that all first turns share: it says that nothing is stored.
 	if (row.hasBegun || journal.rows.some(([, turn]) => turn === 0)) {
 		await settled(clear(context, journal.dropEarlierRows()));
 	}
@@ -78,7 +78,7 @@ async function orderAfter(
 ): Promise<void> {
 	const taken = await settled(takeOver(context, journal, row));
 	if ('value' in taken) return;
-	await settled(row.clear());
+	if (row.hasBegun) await settled(row.clear());
 	throw taken.error;
 }
 
@@ -99,7 +99,7 @@ export async function beforeItemsLeave(
 	await refuseOutdated(context, journal);
 	// The row of the other wake may be gone: then n8n has stored the end of its turn.
 	const stored = await storedRun(context, row.execution);
-	if (stored && (stored.sleeps > row.turn || !stored.isAsleep)) throw OUTDATED;
+	if (stored && (stored.turn > row.turn || !stored.isAsleep)) throw OUTDATED;
 	return undefined;
 }
 

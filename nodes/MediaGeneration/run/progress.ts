@@ -44,7 +44,7 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 	const { name } = context.getNode();
 	const execution = context.getExecutionId();
 	context.logger.info(
-		`${name}: ${progress}; asleep until ${new Date(wakeAt).toISOString()} (execution ${execution}, turn ${journal.sleeps})`,
+		`${name}: ${progress}; asleep until ${new Date(wakeAt).toISOString()} (execution ${execution}, turn ${journal.turn})`,
 	);
 	const [trouble] = entries.flatMap(({ end, noFile, trouble }) =>
 		end === undefined ? (noFile ?? trouble?.message ?? []) : [],

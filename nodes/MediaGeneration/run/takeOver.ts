@@ -65,12 +65,12 @@ async function catchUp(
 ): Promise<TurnId | undefined> {
 	const run =
 		execution === context.getExecutionId() ? undefined : await storedRun(context, execution);
-	if (run === undefined || run.sleeps < turn || (run.sleeps === turn && run.isAsleep)) {
+	if (run === undefined || run.turn < turn || (run.turn === turn && run.isAsleep)) {
 		return [execution, turn];
 	}
 	const known = new Map(run.entries.map((entry) => [placeOf(entry), entry]));
 	for (const entry of entries) takeTask(entry, known.get(placeOf(entry)), execution);
-	return run.isAsleep ? [execution, run.sleeps] : undefined;
+	return run.isAsleep ? [execution, run.turn] : undefined;
 }
 
 /** @param places orders that a turn may have sent before it was killed */

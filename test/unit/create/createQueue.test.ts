@@ -35,7 +35,7 @@ interface Given {
 function opened({ places = 10, signal, suspendAfterMs = Infinity, state = {} }: Given = {}) {
 	const clock = new FakeClock();
 	const limits = new AccountLimits(() => 0.5);
-	const stretch = { beganAt: 0, startedAt: 0 };
+	const stretch = { beganAt: 0, isStored: false, startedAt: 0 };
 	const began = { startedAt: 0, runStartedAt: 0, hasSlept: false };
 	const turn = new Turn({ ...began, suspendAfterMs, stretch, signal });
 	const queue = new CreateQueue(limits, new RequestGap(), turn, signal, state, () => 1, places);

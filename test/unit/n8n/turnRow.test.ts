@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 
+import type { ITaskData } from 'n8n-workflow';
+
+import { internalsOf } from '../../../nodes/MediaGeneration/n8n/internals';
 import { LedgerRow } from '../../../nodes/MediaGeneration/n8n/ledgerRow';
 import { TurnRow } from '../../../nodes/MediaGeneration/n8n/turnRow';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
@@ -17,11 +20,17 @@ interface Given {
 	/** The execution that asks. */
 	by?: string;
 	runIndex?: number;
+	/** How long the runs of the node before took, as n8n has stored it. */
+	timesBefore?: readonly number[];
 	signal?: AbortSignal;
 }
 
-function rowOf(turn = 1, execution = '1', { by, runIndex = 0, signal }: Given = {}) {
+function rowOf(turn = 1, execution = '1', { by, runIndex = 0, timesBefore, signal }: Given = {}) {
 	const context = executeContext({}, signal);
+	if (timesBefore) {
+		const runs = timesBefore.map((executionTime) => ({ executionTime }) as ITaskData);
+		internalsOf(context).runExecutionData!.resultData.runData[context.getNode().name] = runs;
+	}
 	Object.assign(context, { runIndex }, by && { getExecutionId: () => by });
 	return new TurnRow(context, turn, execution);
 }
@@ -73,6 +82,12 @@ describe('one process begins a turn', () => {
 		['run of the node', rowOf(1, '1'), rowOf(1, '1', { runIndex: 1 })],
 	])('and another %s is another row', async (_what, one, other) => {
 		expect([await one.begin(), await other.begin()]).toEqual([true, true]);
+	});
+
+	it('but a run that n8n has made up is none', async () => {
+		await rowOf(1, '1', { runIndex: 1, timesBefore: [500] }).begin();
+		const madeUp = { runIndex: 2, timesBefore: [500, -1] };
+		expect(await rowOf(1, '1', madeUp).isBegun()).toBe(true);
 	});
 
 	it('but the first turn of an execution is one, whatever the index of the run: n8n gives a retry another index', async () => {

@@ -25,7 +25,7 @@ function told(entries: TaskEntry[], sleepMs = MINUTE): string {
 		customData: { set: (name: string, text: string) => (highlighted = { [name]: text }) },
 		addExecutionHints: (...each: NodeExecutionHint[]) => hints.push(...each),
 	} as unknown as IExecuteFunctions;
-	const journal = { entries, sleeps: 1 } as unknown as Journal;
+	const journal = { entries, turn: 1 } as unknown as Journal;
 	tellProgress(context, journal, EPOCH + sleepMs);
 	jest.useRealTimers();
 	expect(hints).toHaveLength(1);

@@ -20,7 +20,8 @@ interface Begin extends Partial<TurnRule> {
 /** A turn that begins now; and how long it lasts from now on, seconds. */
 function begun({ ageMs = 0, orders = 0, orderedMs, stretchMs = 0, ...more }: Begin = {}) {
 	const startedAt = clock.now();
-	const stretch: Stretch = { beganAt: startedAt - stretchMs, startedAt: startedAt - stretchMs };
+	const beganAt = startedAt - stretchMs;
+	const stretch: Stretch = { beganAt, isStored: false, startedAt: beganAt };
 	if (orderedMs !== undefined) stretch.orderedAt = startedAt - orderedMs;
 	const rule = { suspendAfterMs: 5 * MINUTE, hasSlept: false, stretch, signal: undefined, ...more };
 	const turn = new Turn({ startedAt, runStartedAt: startedAt - ageMs, ...rule });
