@@ -43,7 +43,7 @@ describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 		for (const told of [
 			'The prompt of this item: “b”',
 			'Change the prompt or the input of this item, then run the item again',
-			'Run this item alone: a full run would pay for the others twice.',
+			"'Retry execution' in the list of executions orders only what failed: a full run would pay for the others twice.",
 			`2 tasks succeeded and are paid for. ${GET} ${on.taskOf('a')}, ${on.taskOf('c')}.`,
 			`1 task failed, which is usually free: ${on.taskOf('b')}.`,
 		]) {

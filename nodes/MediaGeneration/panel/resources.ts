@@ -1,11 +1,6 @@
 import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
-import {
-	IMAGE_MODEL,
-	IMAGE_PRICE_USD,
-	VIDEO_MODEL,
-	VIDEO_PRICE_USD_PER_SECOND,
-} from '../service/money';
+import { IMAGE_MODEL, VIDEO_MODEL } from '../service/money';
 import { fileField, numberField, operationField } from './field';
 import { modelField, modelFields } from './models';
 
@@ -168,7 +163,7 @@ export const taskFields: INodeProperties[] = [
 		displayOptions: { show: { resource: ['task'], operation: ['get', 'redeliver', 'wait'] } },
 		default: '',
 		placeholder: 'e.g. task-12345, task-12346',
-		hint: "One 'taskId' or several. For all tasks of a run, also of one that sleeps or was stopped: e.g. execution 123.",
+		hint: 'E.g. {{ $json.taskId }}, or pasted IDs. For all tasks of a run, also one that sleeps or was stopped: execution 123.',
 		description:
 			'IDs with commas or line breaks between them, a list, or the copied JSON of items that have a taskId',
 	},
@@ -201,11 +196,11 @@ const ANSWER =
 /** The fields that only a tool of an AI agent has. */
 export const toolFields: INodeProperties[] = [
 	toolDescription(
-		`Generates one image from a text prompt, which takes up to some minutes. Write one detailed prompt: the subject, its surroundings, style, light and composition. Call it once for each image that the user asked for, since each one costs money (${IMAGE_PRICE_USD} USD with the default model). ${ANSWER}`,
+		`Generates one image from a text prompt, which takes up to some minutes. Write one detailed prompt: the subject, its surroundings, style, light and composition. Call it once for each image that the user asked for, since each one costs money. ${ANSWER}`,
 		{ resource: ['image'] },
 	),
 	toolDescription(
-		`Generates one short video, which takes some minutes. Write one prompt: what is to be seen, how it moves, and how the camera moves. If it takes a picture, hand it the address of the picture to set in motion. Call it once for each video that the user asked for, since each second costs money (${VIDEO_PRICE_USD_PER_SECOND} USD with the default model). ${ANSWER}`,
+		`Generates one short video, which takes some minutes. Write one prompt: what is to be seen, how it moves, and how the camera moves. If it takes a picture, hand it the address of the picture to set in motion. Call it once for each video that the user asked for, since each second costs money. ${ANSWER}`,
 		{ resource: ['video'] },
 	),
 	toolDescription(

@@ -36,7 +36,8 @@ export function stoppingItem(
 const isSuccess = (result: ItemResult) =>
 	!(result instanceof ItemError) && result.some(({ json }) => json.error === undefined);
 
-const ALONE = 'Run this item alone: a full run would pay for the others twice.';
+const ONLY_FAILED =
+	"'Retry execution' in the list of executions orders only what failed: a full run would pay for the others twice.";
 
 /**
  * The description of the error that stops the node: which item it was, and what to do.
@@ -51,7 +52,7 @@ export function describeStop(error: ItemError, ordered: Ordered): string | undef
 	const parts = [
 		prompt && `The prompt of this item: ${prompt}.`,
 		error.description,
-		state === 'FAILURE' && mayCost(others) && ALONE,
+		state === 'FAILURE' && mayCost(others) && ONLY_FAILED,
 		describePaidTasks(others) && describePaidTasks(ordered),
 	];
 	return parts.filter(Boolean).join('\n\n') || undefined;

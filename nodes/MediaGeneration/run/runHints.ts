@@ -47,12 +47,16 @@ export function endHints(
 	const left = createsIn(ends.flatMap(({ plan, isFailed }) => (isFailed ? [] : plan)));
 	const empty = withoutResult(ends.map(({ json }) => json).filter(isWithoutResult));
 	const isTrouble = ends.some(({ isFailed, isLate }) => isFailed || isLate) || empty !== undefined;
+	const isBuilt = isByHand && !isTool && ends.some(isShown);
 	const sentences = [
 		costOf(ends),
-		isByHand && !isTool && ends.some(isShown) && nextStepsOf(ends),
+		isBuilt && nextStepsOf(ends),
 		...troubles(ends),
 		empty !== undefined && `${withoutStop(empty)}.`,
-		...(isTool ? [] : adviceOf(ends, hasErrorOutput)),
+		// How to build the next steps says already that another full run pays again.
+		...(isTool
+			? []
+			: adviceOf(ends, hasErrorOutput).filter((each) => !isBuilt || each !== RUN_FAILED)),
 		unreached(left, baseUrl) ?? triggersOf(left),
 	];
 	const message = sentences.filter(Boolean).join(' ');
@@ -61,8 +65,7 @@ export function endHints(
 
 /** How to build the next steps without paying twice. n8n cannot pin an output that has files. */
 function nextStepsOf(ends: readonly End[]): string {
-	const tasks = ends.filter(({ isCreated }) => isCreated).length === 1 ? 'task' : 'tasks';
-	const again = `'Execute workflow' orders the ${tasks} again`;
+	const again = `'Execute workflow' orders the ${ends.length === 1 ? 'task' : 'tasks'} again`;
 	return ends.some(({ plan }) => plan.kind === 'create' && plan.output.download)
 		? `${again}: to build the next steps, press 'Execute step' in the next nodes, not here.`
 		: `${again}: pin this output before you build the next steps.`;
@@ -93,8 +96,9 @@ function endOf(plan: ItemPlan, result: ItemResult): End {
 function costOf(ends: readonly End[]): string {
 	const created = ends.filter(({ isCreated }) => isCreated);
 	const creates = createsIn(created.map(({ plan }) => plan));
+	const tasks = count(ends.length, 'task');
 	const cost = [
-		created.length > 0 && count(created.length, 'task'),
+		created.length > 0 && (created.length < ends.length ? `${created.length} of ${tasks}` : tasks),
 		creates.some(isPriced) && `about ${knownCostUsd(creates)} USD`,
 		charged(ends.filter(isPaid)),
 	].filter(Boolean);

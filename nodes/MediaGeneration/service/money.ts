@@ -6,11 +6,6 @@ import { isRecord, plainFields, plainName, toNumber } from '../shared/json';
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
 export const VIDEO_MODEL = 'videovendor/video-model-2-mini';
 
-/** US dollars an image (specification, section 1). */
-export const IMAGE_PRICE_USD = 0.08;
-/** US dollars a second of video (specification, section 1). */
-export const VIDEO_PRICE_USD_PER_SECOND = 0.1025;
-
 /** A model, and what it costs. */
 export interface PricedModel {
 	/** The `model` of a create. */
@@ -22,10 +17,10 @@ export interface PricedModel {
 	inputExample?: string;
 }
 
-/** The models of the specification (section 1). */
+/** The models of the specification with their prices (section 1). */
 export const SPECIFIED_MODELS: readonly PricedModel[] = [
-	{ id: IMAGE_MODEL, priceUsd: IMAGE_PRICE_USD, unit: 'task' },
-	{ id: VIDEO_MODEL, priceUsd: VIDEO_PRICE_USD_PER_SECOND, unit: 'second' },
+	{ id: IMAGE_MODEL, priceUsd: 0.08, unit: 'task' },
+	{ id: VIDEO_MODEL, priceUsd: 0.1025, unit: 'second' },
 ];
 
 /** @returns the models that the user has entered in the credential; rows without an id are left out */

@@ -68,7 +68,7 @@ describe('the description of a stop', () => {
 	it('says that a full run would pay for the others twice where there are others', () => {
 		const tasks = [failed, { taskId: 'b', state: 'SUCCESS' }];
 		expect(describeStop(error, { tasks })).toMatch(
-			/^Change it\.\n\nRun this item alone: .* twice\.\n\n1 task succeeded and is paid for\..*: b\. 1 task failed, .*: a\.$/,
+			/^Change it\.\n\n'Retry execution' .* orders only what failed: .* twice\.\n\n1 task succeeded and is paid for\..*: b\. 1 task failed, .*: a\.$/,
 		);
 	});
 
@@ -77,8 +77,8 @@ describe('the description of a stop', () => {
 			{ ...failed, credits: 8 },
 			{ taskId: 'b', state: 'FAILURE' },
 		];
-		expect(describeStop(error, { tasks })).not.toContain('Run this item alone');
-		expect(describeStop(error, { tasks, unanswered: [1] })).toContain('Run this item alone');
+		expect(describeStop(error, { tasks })).not.toContain('Retry execution');
+		expect(describeStop(error, { tasks, unanswered: [1] })).toContain('Retry execution');
 	});
 
 	it('is none where there is nothing to say', () => {

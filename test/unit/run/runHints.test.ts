@@ -54,13 +54,17 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	['1 task, about 0.08 USD. 1 task not finished in time.', [create(0.08)], [late]],
 	[
 		// Of a suspended execution, whose item has its reason in `error`.
-		`1 task, about 0.08 USD. 1 of 2 tasks failed (item 1): Held back. ${AGAIN}`,
+		`1 of 2 tasks, about 0.08 USD. 1 of 2 tasks failed (item 1): Held back. ${AGAIN}`,
 		two,
 		[items({ taskId: 'task-1', state: 'FAILURE', error: 'Held back' }), done],
 	],
-	[`1 task, about 0.08 USD. 1 of 2 tasks failed (item 1): Held back. ${AGAIN}`, two, [held, done]],
 	[
-		`1 task, about 0.08 USD. 2 of 3 tasks failed (items 1, 2): Held back. ${AGAIN}`,
+		`1 of 2 tasks, about 0.08 USD. 1 of 2 tasks failed (item 1): Held back. ${AGAIN}`,
+		two,
+		[held, done],
+	],
+	[
+		`1 of 3 tasks, about 0.08 USD. 2 of 3 tasks failed (items 1, 2): Held back. ${AGAIN}`,
 		[...two, at(2, create(0.08))],
 		[held, held, done],
 	],
@@ -70,7 +74,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 		[new ItemError('No credits', { task: { failedTaskIds: ['task-1', 'task-2', 'task-3'] } })],
 	],
 	[
-		`1 task, about 0.08 USD. 1 of 2 items failed (item 1): The parameter 'Prompt' is empty. ${AGAIN}`,
+		`1 of 2 tasks, about 0.08 USD. 1 of 2 items failed (item 1): The parameter 'Prompt' is empty. ${AGAIN}`,
 		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
 	],
@@ -84,7 +88,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	['2 tasks, about 0.16 USD, 8 credits for 1 task.', two, [billed(8), billed(null)]],
 	// To run these items again may cost a second time.
 	[
-		`1 task, about 0.08 USD. 1 of 2 items failed (item 1): It is not known whether the task was created. No answer. ${LOOK} ${COLLECT}`,
+		`1 of 2 tasks, about 0.08 USD. 1 of 2 items failed (item 1): It is not known whether the task was created. No answer. ${LOOK} ${COLLECT}`,
 		two,
 		[lost, done],
 	],
@@ -106,7 +110,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	],
 	// Not each service lets a failed task be free.
 	[
-		`1 task, about 0.08 USD, 16 credits. 1 of 2 tasks failed (item 1): Overloaded. ${AGAIN}`,
+		`1 of 2 tasks, about 0.08 USD, 16 credits. 1 of 2 tasks failed (item 1): Overloaded. ${AGAIN}`,
 		two,
 		[charged, billed(8)],
 	],
@@ -123,6 +127,16 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 it('nobody is told to collect failed items that leave by the error output already', () => {
 	const [hint] = endHints(run(...two), [failed, done], SERVICE, { hasErrorOutput: true });
 	expect(hint?.message).toMatch(new RegExp(`${FAILED_ALONE}$`));
+});
+
+it('a run by hand says once that another full run pays again, and before what failed', () => {
+	const made = [plan({ output, estimatedCostUsd: 0.08 }), at(1, create(0.08))];
+	const good = items({ taskId: 'task-1', state: 'SUCCESS', resultUrls: ['https://a/1.png'] });
+	const [hint] = endHints(run(...made), [good, failed], SERVICE, { isByHand: true });
+	expect(hint?.message).toBe(
+		"1 of 2 tasks, about 0.08 USD. 'Execute workflow' orders the tasks again: to build the next steps, press 'Execute step' in the next nodes, not here. " +
+			`1 of 2 tasks failed (item 2): Overloaded. ${COLLECT}`,
+	);
 });
 
 it('nothing is said where tasks were read and none failed', () => {
@@ -154,7 +168,9 @@ it.each<[string, object, boolean, string]>([
 
 it('an AI agent gets no advice for those who build a workflow', () => {
 	const [hint] = endHints(run(...two), [failed, done], SERVICE, { isTool: true });
-	expect(hint?.message).toBe('1 task, about 0.08 USD. 1 of 2 tasks failed (item 1): Overloaded.');
+	expect(hint?.message).toBe(
+		'1 of 2 tasks, about 0.08 USD. 1 of 2 tasks failed (item 1): Overloaded.',
+	);
 });
 
 it('a price by the second that lacks a duration is told from a price that nobody has entered', () => {
