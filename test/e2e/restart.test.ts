@@ -390,7 +390,8 @@ test('the retry of a failed run that was killed is not ordered again by its own 
 test('a run that was killed in the first turn of a third node: its retry, whose first node sleeps, has the orders of the second and the third node in doubt, although n8n makes up a run of the second', async () => {
 	const { resultData } = (await retriedNodes.end()).data;
 	const [madeUp, ...runs] = resultData.runData.B ?? [];
-	expect([madeUp?.executionTime, runs.length]).toEqual([-1, 1]);
+	expect(madeUp?.data?.main?.[0]?.[0]?.json).toHaveProperty('isArtificialRecoveredEventItem');
+	expect(runs).toHaveLength(1);
 	for (const [name, count] of [['B', 1] as const, ['C', 3] as const]) {
 		const items = resultData.runData[name]?.at(-1)?.data?.main?.[0] ?? [];
 		const errors = items.map(({ json }) => String(json.error));

@@ -47,6 +47,9 @@ interface Behind {
 
 /** A workflow in which the tested node orders what its items say, and the nodes behind order some pictures each. */
 class InARow extends WorkflowN8n {
+	/** Whether the nodes behind are listed the other way round. n8n looks in this order at what a kill took away. */
+	isReversed = false;
+
 	constructor(
 		test: TestWorkflow,
 		private readonly behind: readonly Behind[],
@@ -70,7 +73,7 @@ class InARow extends WorkflowN8n {
 		});
 		const names = [this.tested, ...added.map(({ name }) => name)];
 		return {
-			nodes: [...nodes, ...added],
+			nodes: [...nodes, ...(this.isReversed ? added.toReversed() : added)],
 			connections: {
 				...connections,
 				...connect(...names.slice(1).map((name, index) => `${names[index]} > ${name}`)),
@@ -126,21 +129,30 @@ describe('A, and B behind A', () => {
 		expect(field(output, 'state')).toEqual([...Array(4).fill(undefined), 'SUCCESS']);
 	});
 
-	it('killed in the first turn of C, when B has ended: the retry has the orders of both in doubt, although n8n makes up a run of B', async () => {
-		const behind = [
-			{ name: 'B', pictures: B, seconds: 5 },
-			{ name: 'C', pictures: 2, seconds: 90 },
-		];
-		const run = inARow(behind, 4 * MINUTE, keepsGoing).begin();
-		await passUntil(() => ordersOf('C').length === 2);
-		await run.n8n.kill(run);
-		const retry = await run.retry();
-		await retry.end();
-		expect(retry.row.status).toBe('success');
-		expect(retry.data.resultData.runData.B).toHaveLength(2);
-		expect([ordersOf('B').length, ordersOf('C').length]).toEqual([B, 2]);
-		expect(['B', 'C'].map((name) => inDoubt(outputOf(retry, name)).length)).toEqual([B, 2]);
-	});
+	it.each([
+		['and is listed before C', false, [2, 1]],
+		['and is listed behind C', true, [1, 2]],
+	])(
+		'killed in the first turn of C, when B has ended, %s: the retry has the orders of both in doubt, although n8n makes up runs',
+		async (_where, isReversed, runs) => {
+			const behind = [
+				{ name: 'B', pictures: B, seconds: 5 },
+				{ name: 'C', pictures: 2, seconds: 90 },
+			];
+			const n8n = inARow(behind, 4 * MINUTE, keepsGoing);
+			n8n.isReversed = isReversed;
+			const run = n8n.begin();
+			await passUntil(() => ordersOf('C').length === 2);
+			await n8n.kill(run);
+			const retry = await run.retry();
+			await retry.end();
+			expect(retry.row.status).toBe('success');
+			const { runData } = retry.data.resultData;
+			expect(['B', 'C'].map((name) => runData[name]?.length)).toEqual(runs);
+			expect([ordersOf('B').length, ordersOf('C').length]).toEqual([B, 2]);
+			expect(['B', 'C'].map((name) => inDoubt(outputOf(retry, name)).length)).toEqual([B, 2]);
+		},
+	);
 
 	it('killed in the first turn of B, and A sleeps in the retry: n8n tells a woken retry nothing of the first execution, and B orders nothing again all the same', async () => {
 		const run = await killedInB();

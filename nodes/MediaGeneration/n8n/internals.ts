@@ -93,11 +93,13 @@ export const stopSignal = (context: object): AbortSignal | undefined =>
 	internalsOf(context).getExecutionCancelSignal?.();
 
 /** n8n has put this in the place of a run that a kill took away. */
-const isMadeUp = ({ executionTime }: ITaskData) => executionTime < 0;
+const isMadeUp = ({ executionStatus, data }: ITaskData) =>
+	executionStatus === 'crashed' ||
+	data?.main?.[0]?.[0]?.json.isArtificialRecoveredEventItem === true;
 
 /**
  * The number of the run of this node, as the executions have it that this execution goes on from: n8n puts a run into a
- * killed execution for each node that had ended, and was not stored (`ExecutionRecoveryService.amend`, n8n 2.41), shown by
+ * killed execution for each node that had begun, and was not stored (`ExecutionRecoveryService.amend`, n8n 2.41), shown by
  * test/e2e/restart.test.ts.
  */
 export function runNumber(context: IExecuteFunctions): number {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-import type { ITaskData } from 'n8n-workflow';
+import type { IDataObject, ITaskData } from 'n8n-workflow';
 
 import { internalsOf } from '../../../nodes/MediaGeneration/n8n/internals';
 import { LedgerRow } from '../../../nodes/MediaGeneration/n8n/ledgerRow';
@@ -20,16 +20,16 @@ interface Given {
 	/** The execution that asks. */
 	by?: string;
 	runIndex?: number;
-	/** How long the runs of the node before took, as n8n has stored it. */
-	timesBefore?: readonly number[];
+	/** The runs of the node before, as n8n has stored them. */
+	runsBefore?: ReadonlyArray<Partial<ITaskData>>;
 	signal?: AbortSignal;
 }
 
-function rowOf(turn = 1, execution = '1', { by, runIndex = 0, timesBefore, signal }: Given = {}) {
+function rowOf(turn = 1, execution = '1', { by, runIndex = 0, runsBefore, signal }: Given = {}) {
 	const context = executeContext({}, signal);
-	if (timesBefore) {
-		const runs = timesBefore.map((executionTime) => ({ executionTime }) as ITaskData);
-		internalsOf(context).runExecutionData!.resultData.runData[context.getNode().name] = runs;
+	if (runsBefore) {
+		const { runData } = internalsOf(context).runExecutionData!.resultData;
+		runData[context.getNode().name] = runsBefore as ITaskData[];
 	}
 	Object.assign(context, { runIndex }, by && { getExecutionId: () => by });
 	return new TurnRow(context, turn, execution);
@@ -84,10 +84,15 @@ describe('one process begins a turn', () => {
 		expect([await one.begin(), await other.begin()]).toEqual([true, true]);
 	});
 
-	it('but a run that n8n has made up is none', async () => {
-		await rowOf(1, '1', { runIndex: 1, timesBefore: [500] }).begin();
-		const madeUp = { runIndex: 2, timesBefore: [500, -1] };
-		expect(await rowOf(1, '1', madeUp).isBegun()).toBe(true);
+	const items = (json: IDataObject) => ({ data: { main: [[{ json }]] } });
+	it.each<[string, Partial<ITaskData>]>([
+		['ended', items({ isArtificialRecoveredEventItem: true })],
+		['begun', { executionStatus: 'crashed' }],
+	])('but a run of a killed node that had %s is none: n8n has made it up', async (_, madeUp) => {
+		const before = items({ taskId: 'one' });
+		await rowOf(1, '1', { runIndex: 1, runsBefore: [before] }).begin();
+		const runsBefore = [before, madeUp];
+		expect(await rowOf(1, '1', { runIndex: 2, runsBefore }).isBegun()).toBe(true);
 	});
 
 	it('but the first turn of an execution is one, whatever the index of the run: n8n gives a retry another index', async () => {

@@ -25,11 +25,10 @@ export function amendCrashed(
 		const task = {
 			startTime: 0,
 			executionIndex: 0,
-			executionTime: -1,
 			source: [null],
 			...(event === 'finished'
-				? { executionStatus: 'success', data: ARTIFICIAL }
-				: { executionStatus: 'crashed', error }),
+				? { executionStatus: 'success', executionTime: 1, data: ARTIFICIAL }
+				: { executionStatus: 'crashed', executionTime: 0, error }),
 		};
 		if (event === 'started') {
 			const message = 'Workflow did not finish, possible out-of-memory issue';
