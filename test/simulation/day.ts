@@ -33,12 +33,19 @@ const AWAY = ['service away', 'media host away', 'database away'] as const;
 export const days = fc.record({
 	/** Whether the processes know the second of n8n's look, as after weeks. */
 	isWarm: fc.boolean(),
-	/** `in a row`: two action nodes, one behind the other; `beside`: two that get the same items. */
-	workflow: word('one node', 'one node', 'one node', 'loop', 'in a row', 'beside', 'called'),
+	/**
+	 * `in a row`: two action nodes, one behind the other; `beside`: two that get the same items; `called`: by another workflow;
+	 * `hangs up`: by a client of an MCP server, which hangs up after a minute; `triggered`: the results go to a trigger with
+	 * *Task: Wait* behind it.
+	 */
+	workflow: word(
+		...(['one node', 'one node', 'one node', 'loop', 'in a row', 'beside', 'called'] as const),
+		...(['hangs up', 'triggered'] as const),
+	),
 	/** At which second of n8n's minute the user starts it. */
 	second: fc.integer({ min: 5, max: 64 }),
 	suspendAfter: number(5, 5, 5, 1, 0),
-	items: number(1, 3, 5, 20, 40, 60),
+	items: number(1, 3, 5, 12, 24),
 	places: number(4, 10),
 	/** How long each task takes. */
 	taskSeconds: number(12, 20, 45, 60, 90, 90, 120, 200),
@@ -84,6 +91,10 @@ export const days = fc.record({
 });
 
 export type Day = typeof days extends fc.Arbitrary<infer T> ? T : never;
+
+/** How long the longest task may take, milliseconds. */
+export const longestTaskMs = ({ taskSeconds, isSpread }: Day): number =>
+	taskSeconds * SECOND * (isSpread ? 1.5 : 1);
 
 /** Whether nothing but the work itself happens. */
 export const isCalm = ({ trouble, ends }: Day): boolean =>

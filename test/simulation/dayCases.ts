@@ -44,6 +44,13 @@ export const DAYS: Record<string, DayCase> = {
 	'a retry pays twice at a second node': {
 		...{ workflow: 'in a row', items: 3, taskSeconds: 60, ends: 'killed twice', endsAt: 101_000 },
 	},
+	'a retry pays twice at a first node, since it was killed at a second one': {
+		...{ n8n: 'queue mode', workflow: 'in a row', items: 3, taskSeconds: 60 },
+		...{ ends: 'killed twice', endsAt: 9_000, diesAgainMs: 3_000, retriesAfterMs: 2_000 },
+	},
+	'a file that comes late has the time limit cancel all items': {
+		...{ taskSeconds: 280, fileSeconds: 30, limitSeconds: 300 },
+	},
 	'a second retry is refused with a false sentence': { ends: 'fails twice' },
 	'a database that is away when a run goes to sleep leaves it running for ever': {
 		...{ ...BATCH, ...blip('database away', 10 * SECOND, 113_000) },
@@ -68,7 +75,6 @@ export const DAYS: Record<string, DayCase> = {
 
 /** What is still so, and leaves this list with its mend. */
 export const STILL: ReadonlyArray<keyof typeof DAYS> = [
-	'downloads make a turn miss the look',
 	'ten seconds of 404 fail all items that are left',
 	'a minute of 401 fails all items that are left',
 	'five minutes of 403 fail all items that are left',

@@ -1,7 +1,8 @@
 import { MINUTE, SECOND } from '../durations';
 import { groupBy } from '../groupBy';
 import { isTerminal, type Row } from '../workflow/n8n/database';
-import { type Day, isCalm, SECOND_NODE } from './day';
+import { type Day, isCalm, longestTaskMs, SECOND_NODE } from './day';
+import { isEndUnstored } from './exceptions';
 import { errorOf } from './told';
 import type { SeenRequest } from './world/network';
 import { itemOf } from './world/service';
@@ -11,6 +12,7 @@ import type { World } from './world/world';
 const IN_DOUBT = /not known whether the task was created/;
 
 /** What a retry says that does not go on. */
+const ANOTHER = /Another retry of execution/;
 const REFUSED = /n8n has not kept what it created|Another retry of execution/;
 
 /** A run may be late by this. */
@@ -69,11 +71,17 @@ function idealMs(world: World, row: Row, { places, fileSeconds }: Day, second: b
 	return Math.max(longest, sum / places + longest / 2) + fileSeconds * SECOND;
 }
 
+/** Whether the service may have taken an order. */
+const mayHaveOrdered = ({ status, taskId, isUnsent }: SeenRequest) =>
+	taskId !== undefined || (!isUnsent && (status === 0 || status >= 500));
+
+const isOld = ({ suspendAfter }: Day, ms: number) => ms > suspendAfter * MINUTE - LATE_MS;
+
 /** The sentences about what a user sees in a day, and when. Each brings what contradicts it. */
 export const daySentences = {
 	'a task of a young run is out ten seconds after its end at the latest': onDay((world, day) => {
-		const { items, places, taskSeconds, fileSeconds, suspendAfter } = day;
-		const isYoung = taskSeconds * SECOND + LATE_MS < suspendAfter * MINUTE;
+		const { items, places, fileSeconds, suspendAfter } = day;
+		const isYoung = longestTaskMs(day) + LATE_MS < suspendAfter * MINUTE;
 		if (!isPlain(day) || items > places || fileSeconds > 0 || !isYoung) return [];
 		return world.n8n.rows.filter(isRun).flatMap((row) => {
 			const last = Math.max(
@@ -111,10 +119,14 @@ export const daySentences = {
 	'a batch takes at most 1.2 times its ideal where nothing fails': onDay((world, day) => {
 		if (!isPlain(day)) return [];
 		return world.n8n.rows.filter(isRun).flatMap((row) => {
-			const ideal = Math.max(...[false, true].map((each) => idealMs(world, row, day, each)));
+			// n8n runs two nodes that get the same items one after the other.
+			const nodes = [false, true].map((each) => idealMs(world, row, day, each));
+			const ideal = nodes.reduce((all, each) => all + each, 0);
 			// An old run that has ordered everything sleeps for a part of the time waited.
-			const isOld = ideal > day.suspendAfter * MINUTE - LATE_MS;
-			const most = 1.2 * ideal + LATE_MS + (isOld ? MINUTE : 0) + unlearntMs(day);
+			const lateMs = nodes
+				.filter((each) => each > 0)
+				.map((each) => LATE_MS + unlearntMs(day) + (isOld(day, each) ? MINUTE : 0));
+			const most = lateMs.reduce((all, each) => all + each, 1.2 * ideal);
 			return outOf(world, row)
 				.filter(({ at }) => at - row.begunAt > most)
 				.map(
@@ -125,9 +137,13 @@ export const daySentences = {
 	}),
 
 	'no item is lost to a trouble of five minutes': onDay((world, day) => {
-		const { trouble, ends, limitSeconds } = day;
+		const { trouble, ends, limitSeconds, workflow } = day;
 		if (!trouble || trouble.forMs > 5 * MINUTE || ends !== 'by itself') return [];
 		if (trouble.what === 'media host away' || limitSeconds > 0) return [];
+		if (workflow === 'hangs up') return [];
+		// n8n reads the credential when a node begins, and fails every node whose credential it cannot read.
+		const isOneNode = ['one node', 'called', 'triggered'].includes(workflow);
+		if (trouble.what === 'database away' && !isOneNode) return [];
 		return world.n8n.rows.filter(isRun).flatMap((row) => {
 			// A service that has taken nothing yet may be a wrong address.
 			const [first = Infinity] = world.service.tasks
@@ -138,7 +154,7 @@ export const daySentences = {
 				items.filter(({ json }) => json.error !== undefined && !IN_DOUBT.test(String(json.error))),
 			);
 			return [
-				...(row.status === 'success'
+				...(row.status === 'success' || isEndUnstored(world, row)
 					? []
 					: [`execution ${row.id} is ${row.status}: ${errorOf(row)?.message}`]),
 				...lost
@@ -168,10 +184,19 @@ export const daySentences = {
 		}),
 	),
 
-	'a retry that ended without an order leaves the way to the next one': onDay((world, { ends }) => {
-		if (ends !== 'fails twice') return [];
-		const last = world.n8n.rows.findLast(({ retryOf }) => retryOf !== undefined);
-		return last?.status === 'error' ? [`execution ${last.id}: ${errorOf(last)?.message}`] : [];
+	'a retry that ended without an order leaves the way to the next one': onDay((world) => {
+		const hasOrdered = (row: Row) =>
+			world.network.seen.some(
+				(seen) => seen.kind === 'create' && isOf(row, seen) && mayHaveOrdered(seen),
+			);
+		return world.n8n.rows
+			.filter((row) => row.retryOf !== undefined && ANOTHER.test(errorOf(row)?.message ?? ''))
+			.filter((row) =>
+				world.n8n.rows
+					.filter((other) => other.retryOf === row.retryOf && other !== row)
+					.every((other) => (other.endedAt ?? Infinity) < row.begunAt && !hasOrdered(other)),
+			)
+			.map((row) => `execution ${row.id}: ${errorOf(row)?.message}`);
 	}),
 
 	'after a stop, also of a caller, at most two orders leave': onDay(
@@ -187,7 +212,7 @@ export const daySentences = {
 	),
 
 	"n8n's time limit cancels nothing that could have let out what it has": onDay((world, day) =>
-		day.ends === 'stopped' || day.taskSeconds + LATE_MS / SECOND > day.limitSeconds
+		day.ends === 'stopped'
 			? []
 			: world.n8n.rows
 					.filter((row) => isRun(row) && row.status === 'canceled')
@@ -210,10 +235,41 @@ export const daySentences = {
 			}),
 	),
 
-	'every execution comes to its end': onDay(({ n8n }) =>
-		n8n.rows
+	'a caller that hangs up after a minute has heard the ids of all tasks before': onDay(
+		(world, day) => {
+			if (day.workflow !== 'hangs up' || day.ends !== 'by itself') return [];
+			if (day.trouble?.what === 'database away') return [];
+			return world.n8n.rows
+				.filter(({ start }) => start === 'Call')
+				.flatMap((caller) => {
+					const tookMs = (caller.endedAt ?? Infinity) - caller.begunAt;
+					const child = world.n8n.rows.find((row) => row.caller?.executionId === caller.id);
+					const unsaid = world.service.tasks.filter(
+						(task) => child && isOf(child, task) && !caller.data.includes(task.id),
+					);
+					return [
+						...(tookMs < MINUTE
+							? []
+							: [`execution ${caller.id} answers after ${tookMs / SECOND} s`]),
+						...unsaid.map(({ id }) => `execution ${caller.id} does not name ${id}`),
+					];
+				});
+		},
+	),
+
+	'every finished task starts the workflow of the trigger once': onDay((world, day) => {
+		if (day.workflow !== 'triggered' || day.ends !== 'by itself') return [];
+		return world.service.tasks
+			.filter((task) => world.service.isFinished(task) && task.toldTo !== undefined)
+			.filter(({ id }) => world.n8n.starts(id) !== 1)
+			.map(({ id }) => `${id} has started it ${world.n8n.starts(id)} times`);
+	}),
+
+	'every execution comes to its end': onDay((world) =>
+		world.n8n.rows
 			// Whether a caller goes on whose sub-workflow was killed is n8n's own.
 			.filter(({ status, start }) => !isTerminal(status) && start !== 'Call')
+			.filter((row) => !isEndUnstored(world, row))
 			.map(({ id, status }) => `execution ${id} is ${status}`),
 	),
 } satisfies Record<string, (world: World) => string[]>;

@@ -71,6 +71,11 @@ export const isOutOfDate = (world: World, execution: string): boolean =>
 	withRetried(world, execution).some((row) => row.isOutOfDate) &&
 	world.except('n8n stored the second wake of an execution last: what the first one did is lost');
 
+/** The database is away when an execution ends: n8n lists it as running until n8n is started again, whatever its nodes are. */
+export const isEndUnstored = (world: World, { isEndUnstored }: Row): boolean =>
+	isEndUnstored &&
+	world.except('an execution ended while the database was away: n8n lists it as running');
+
 /** Whether nothing tells an execution that another one has ordered the same. */
 export const isUntold = (world: World, execution: string): boolean =>
 	isUnnamed(world, execution) || isStopUnheard(world, execution);

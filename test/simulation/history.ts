@@ -342,15 +342,16 @@ export function spendDay(history: History): History {
 	const [day] = history.day;
 	if (!day) return history;
 	const { salt, n8n, slowestQueryMs } = history;
-	const { suspendAfter, places: maxInFlight, fileSeconds, ends } = day;
+	const { suspendAfter, places: maxInFlight, fileSeconds, ends, workflow } = day;
 	// Rounds come one after the other.
-	const items = Math.min(day.items, day.workflow === 'loop' ? MOST_ROUNDS : Infinity);
+	const items = Math.min(day.items, workflow === 'loop' ? MOST_ROUNDS : Infinity);
 	const onError = ends === 'fails twice' ? 'stopWorkflow' : 'continueRegularOutput';
 	return plainBut({
 		...{ salt, n8n, slowestQueryMs, day: [day] },
 		node: {
 			...{ suspendAfter, items, maxInFlight, onError, timeoutSeconds: DAY_SECONDS },
 			downloads: fileSeconds > 0,
+			completion: workflow === 'triggered' ? 'trigger' : 'wait',
 		},
 	});
 }

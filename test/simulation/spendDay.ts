@@ -12,10 +12,14 @@ export async function spend(here: World, day: Day): Promise<void> {
 	const percent = () =>
 		day.isSpread ? here.random.between(50, 150, 'duration', service.tasks.length) : 100;
 	service.script = () => ({ latencyMs: (day.taskSeconds * SECOND * percent()) / 100 });
+	if (day.workflow === 'triggered') user.activate(true);
 	await time.run(day.second * SECOND);
 	const begunAt = time.now;
 	const first = user.start();
-	for (const afterMs of day.others) time.later(afterMs, () => user.start());
+	for (const afterMs of day.others) {
+		// n8n starts nothing without its database.
+		time.later(afterMs, () => void (n8n.database.isAway || user.start()));
+	}
 	const { trouble } = day;
 	if (trouble) {
 		time.later(trouble.at - time.now, () => {
@@ -45,6 +49,11 @@ function kill(here: World, row: Row): boolean {
 	if (!process || !['running', 'waiting'].includes(row.status)) return false;
 	process.die();
 	return true;
+}
+
+/** Nobody can stop or retry anything without n8n's database. */
+async function databaseIsBack({ time, n8n }: World): Promise<void> {
+	while (n8n.database.isAway) await time.run(time.now + SECOND);
 }
 
 const hasFailed = ({ status }: Row) => ['error', 'crashed', 'canceled'].includes(status);
@@ -77,6 +86,7 @@ const END: Record<Day['ends'], End> = {
 
 	stopped: async (here, day, first, begunAt) => {
 		await here.time.run(begunAt + day.endsAt);
+		await databaseIsBack(here);
 		here.user.stop((row) => row === first);
 	},
 
@@ -86,11 +96,13 @@ const END: Record<Day['ends'], End> = {
 		const { credential } = n8n;
 		n8n.credential = { ...credential, apiKey: 'sk-of-somebody-else' };
 		if (!(await failed(here, own))) return;
+		await databaseIsBack(here);
 		here.note('retried again after a retry that failed');
 		const retry = n8n.executions.retry(own);
 		if (retry) await failed(here, retry);
 		n8n.credential = { ...credential, apiKey: service.key };
 		await time.run(time.now + 10 * SECOND);
+		await databaseIsBack(here);
 		here.trace('user: enters the right key, and retries the first execution again');
 		n8n.executions.retry(own);
 	},
@@ -100,6 +112,7 @@ const END: Record<Day['ends'], End> = {
 async function killAndRetry(here: World, day: Day, row: Row): Promise<Row | undefined> {
 	if (!kill(here, row) || !(await failed(here, row))) return undefined;
 	await here.time.run(here.time.now + day.retriesAfterMs);
+	await databaseIsBack(here);
 	here.note('a killed run retried');
 	return here.n8n.executions.retry(row);
 }

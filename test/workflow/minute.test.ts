@@ -95,20 +95,20 @@ it.each([5, 1])(
 	},
 );
 
-describe('files that take long', () => {
-	/** Each file takes so long. */
-	function slowFiles(seconds: number): void {
-		const downloader = Downloader.prototype as unknown as {
-			tryOnce: (...given: unknown[]) => Promise<unknown>;
-		};
-		const { tryOnce } = downloader;
-		jest.spyOn(downloader, 'tryOnce').mockImplementation(async function (this: unknown, ...given) {
-			await clock.sleep(seconds * SECOND, undefined);
-			return await tryOnce.apply(this, given);
-		});
-	}
-	afterEach(() => jest.restoreAllMocks());
+/** Each file takes so long. */
+function slowFiles(seconds: number): void {
+	const downloader = Downloader.prototype as unknown as {
+		tryOnce: (...given: unknown[]) => Promise<unknown>;
+	};
+	const { tryOnce } = downloader;
+	jest.spyOn(downloader, 'tryOnce').mockImplementation(async function (this: unknown, ...given) {
+		await clock.sleep(seconds * SECOND, undefined);
+		return await tryOnce.apply(this, given);
+	});
+}
+afterEach(() => jest.restoreAllMocks());
 
+describe('files that take long', () => {
 	async function batchTook(downloadResults: boolean): Promise<number> {
 		const { run } = await begun(images(40, 18), { maxInFlight: 4, downloadResults }, 10);
 		const from = on.elapsed;
@@ -162,6 +162,23 @@ describe("n8n's time limit", () => {
 		const runs = run.data.resultData.runData.Media ?? [];
 		const last = runs.flatMap(({ data }) => data?.main?.[0] ?? []).at(-1);
 		expect(last?.json).toMatchObject({ taskId: on.taskIds.at(-1), timedOut: true });
+	});
+
+	it('cancels no run whose files come late: the items leave before it, and name their tasks', async () => {
+		slowFiles(70);
+		const settings = { executionTimeout: 300 };
+		const node = imageNode({ downloadResults: true }, keepsGoing);
+		const items = prompts(
+			item('soon', { latencyMs: 30 * SECOND }),
+			item('late', { latencyMs: 260 * SECOND }),
+		);
+		const n8n = new WorkflowN8n({ ...on.workflow(node, items), settings }).warm();
+		await pass(10 * SECOND);
+		const { output, error } = await begin(n8n).end();
+		expect(error).toBeUndefined();
+		expect(output[0]?.binary?.data).toBeDefined();
+		expect(output[1]?.json).toMatchObject({ taskId: on.taskIds[1], state: 'SUCCESS' });
+		expect(output[1]?.json.error).toContain('The file has not come');
 	});
 });
 

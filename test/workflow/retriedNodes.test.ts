@@ -192,6 +192,18 @@ describe('A, and B behind A', () => {
 		expect([ordersOf('A').length, ordersOf('B').length]).toEqual([1, B]);
 	});
 
+	it('killed in the first turn of A, and the retry is killed in B: the retry of that orders nothing at A', async () => {
+		const behind = [{ name: 'B', pictures: B, seconds: 90 }];
+		const run = inARow(behind, 4 * MINUTE, keepsGoing).begin();
+		await passUntil(() => ordersOf('A').length === 1);
+		await run.n8n.kill(run);
+		const retry = retryOf(run);
+		await passUntil(() => ordersOf('B').length === B);
+		await run.n8n.kill(retry);
+		await (await retry.retry()).end();
+		expect(ordersOf('A')).toHaveLength(1);
+	});
+
 	it('killed in a later turn of A: the retry goes on, and B orders each of its tasks once', async () => {
 		const run = twoNodes().begin();
 		await passUntil(() => run.row.wakes > 0);

@@ -125,7 +125,7 @@ export async function beginOrders(
 		showHints(context, hint('This retry is stored first. It goes on in about a minute.'));
 		return await suspend(context, journal, wakeAt);
 	}
-	if (journal.beginning === 'first') await refuseLost(context, journal);
+	if (journal.beginning === 'first') await refuseLost(context, journal, row);
 	await row.begin();
 	journal.noteRow();
 	await orderAfter(context, journal, row);
@@ -133,9 +133,16 @@ export async function beginOrders(
 }
 
 /** @throws ItemError if an execution that this one goes on from has begun to order, and n8n has stored nothing of that */
-async function refuseLost(context: IExecuteFunctions, journal: Journal): Promise<void> {
+async function refuseLost(
+	context: IExecuteFunctions,
+	journal: Journal,
+	row: TurnRow,
+): Promise<void> {
 	for (const { execution } of journal.before) {
 		if (!(await new TurnRow(context, 0, execution).isBegun())) continue;
+		// If this execution is killed at a later node, n8n tells its retry nothing of the first execution.
+		await row.begin();
+		journal.noteRow();
 		journal.isLost = true;
 		throw LOST;
 	}

@@ -14,7 +14,7 @@ import { taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { hasEnded, withoutFiles } from '../service/taskRecord';
-import { clock, Stopped } from '../shared/clock';
+import { clock, Stopped, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { askLedger, deliver, hasTimeToCome, sendAgain } from './deliver';
@@ -168,6 +168,15 @@ async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<
 	return true;
 }
 
+/** n8n's time limit would cancel the execution with all its items, or the caller would hang up. */
+const TOO_LATE = new ItemError(
+	"The file has not come before n8n's time limit, or before the caller hangs up",
+	{
+		description:
+			'The task is done and paid for: do not order it again. Fetch the result with the operation Task → Wait.',
+	},
+);
+
 /** Downloads the results, each once. */
 async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { task, until = Infinity, noFile } = entry;
@@ -193,7 +202,10 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 		return true;
 	};
 	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain, mayBegin };
-	const files = await settled(run.downloader.filesOf(task, wanted));
+	const loading = settled(run.downloader.filesOf(task, wanted));
+	const endsAt = Math.min(run.settings.endsAt, run.calledAt < Infinity ? until : Infinity);
+	const inTime = endsAt < Infinity ? withTimeLimit(loading, endsAt - clock.now()) : loading;
+	const files = (await inTime) ?? { error: TOO_LATE };
 	// The next turn fetches the file.
 	if ('value' in files && files.value === undefined) return await turn.reaches(Infinity);
 	if ('value' in files) {

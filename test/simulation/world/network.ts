@@ -165,7 +165,7 @@ export class Network {
 			if (trouble === 'no route, after it was sent') return end(back, noRoute());
 			if (trouble === 'answer trickles') {
 				const { status: statusCode, headers, body } = answer;
-				return end(back, () => ({ statusCode, headers, body: this.trickling(body) }));
+				return end(back, () => ({ statusCode, headers, body: this.trickling(body, activity) }));
 			}
 			end(back + (trouble === 'answer late' ? 45_000 : 0), () => {
 				seen.answeredAt = time.now;
@@ -178,32 +178,34 @@ export class Network {
 				return {
 					statusCode: status,
 					headers: { 'content-type': type, ...headers },
-					body: kind === 'download' ? this.file(body) : body,
+					body: kind === 'download' ? this.file(body, activity) : body,
 				};
 			});
 		});
 	}
 
 	/** A file that takes as long as the day says, in pieces of a second. */
-	private file(body: string): Readable {
+	private file(body: string, activity: Activity): Readable {
 		const { fileSeconds = 0 } = this.world.history.day[0] ?? {};
 		if (fileSeconds === 0) return Readable.from([Buffer.from(body)]);
 		const stream = new Readable({ read: () => undefined });
 		const next = (left: number) => {
 			if (stream.destroyed) return;
 			stream.push(left > 0 ? Buffer.alloc(PIECE_BYTES, body) : null);
-			if (left > 0) this.world.time.later(SECOND, () => next(left - 1));
+			if (left > 0) this.world.time.schedule(SECOND, () => next(left - 1), activity);
 		};
 		next(fileSeconds);
 		return stream;
 	}
 
-	private trickling(body: string): Readable {
+	private trickling(body: string, activity: Activity): Readable {
 		const stream = new Readable({ read: () => undefined });
 		const next = (rest: Buffer) => {
 			if (stream.destroyed) return;
 			stream.push(rest.length > 0 ? rest.subarray(0, 1) : null);
-			if (rest.length > 0) this.world.time.later(TRICKLE_MS, () => next(rest.subarray(1)));
+			if (rest.length > 0) {
+				this.world.time.schedule(TRICKLE_MS, () => next(rest.subarray(1)), activity);
+			}
 		};
 		next(Buffer.from(body));
 		return stream;

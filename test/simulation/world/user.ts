@@ -6,7 +6,7 @@ import { callerOf } from '../../workflow/n8n/nodes';
 import { uploadedId } from '../../workflow/n8n/uploads';
 import { SECOND_NODE } from '../day';
 import type { N8n } from './n8n';
-import { referenceOf } from './workflow';
+import { MCP, referenceOf } from './workflow';
 import type { World } from './world';
 
 const isOfUser = ({ start }: Row) => start === 'Start';
@@ -32,11 +32,15 @@ export class User {
 		});
 		this.world.trace(`user: starts the workflow with ${items.length} items (ask ${ask})`);
 		const { hasUploads, day } = this.world.history;
-		const isCalled = day[0]?.workflow === 'called';
+		const { workflow = 'one node' } = day[0] ?? {};
+		const isCalled = workflow === 'called' || workflow === 'hangs up';
+		const trigger = workflow === 'hangs up' ? MCP : undefined;
 		const mode = hasUploads ? 'webhook' : 'trigger';
 		return this.n8n.executions.begin({
 			...{ mode, items },
-			...(isCalled ? { start: 'Call', definition: callerOf('Start') } : { start: 'Start' }),
+			...(isCalled
+				? { start: 'Call', definition: callerOf('Start', trigger) }
+				: { start: 'Start' }),
 		});
 	}
 

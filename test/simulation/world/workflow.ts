@@ -4,6 +4,9 @@ import { calls, connect, nodeOf, nodeType } from '../../workflow/n8n/nodes';
 import type { Day } from '../day';
 import type { History } from '../history';
 
+/** The clients of this trigger hang up after a minute. */
+export const MCP = '@n8n/n8n-nodes-langchain.mcpTrigger';
+
 /** An address must bring these signs as they are. */
 const REFERENCE = ' & 100 %, für+=#?';
 
@@ -57,8 +60,11 @@ export function nodesOf(
 				downloadResults,
 				includeInput,
 				options: {
-					timeout: media.timeoutSeconds,
-					suspendAfter: media.suspendAfter,
+					// If they are not set, a run whose caller hangs up is held, and ends before.
+					...(history.day[0]?.workflow !== 'hangs up' && {
+						timeout: media.timeoutSeconds,
+						suspendAfter: media.suspendAfter,
+					}),
 					ifSomeFail: media.ifSomeFail,
 					maxInFlight: media.maxInFlight,
 					...(media.budgetItems > 0 && { maxCostUsd: media.budgetItems * PRICE_USD }),
@@ -93,6 +99,15 @@ export function nodesOf(
 			{ events: isBroken ? '={{ $json.nothing.at.all }}' : ['SUCCESS', 'FAILURE'] },
 			{ credentials, webhookId: '3f1c2a', ...retryOnFail(trigger.maxTries) },
 		),
+		node(
+			'Wait',
+			'mediaGeneration',
+			{
+				...{ resource: 'task', operation: 'wait', taskId: '={{ $json.taskId }}' },
+				...{ downloadResults, includeInput, options: { timeout: media.timeoutSeconds } },
+			},
+			{ credentials, onError: 'continueRegularOutput' },
+		),
 		node('Done', 'sink'),
 		node('Again', 'start'),
 		node(
@@ -116,13 +131,18 @@ export function nodesOf(
 const WAYS: Record<Day['workflow'], string[]> = {
 	'one node': ['Start > Media', 'Media > Sink', 'Media:1 > Failed'],
 	called: ['Start > Media', 'Media > Sink'],
+	'hangs up': ['Start > Media', 'Media > Sink'],
+	triggered: ['Start > Media', 'Media > Sink', 'Trigger > Wait', 'Wait > Done'],
 	loop: ['Start > Loop', 'Loop:1 > Media', 'Media > Loop', 'Loop > Sink'],
 	'in a row': ['Start > Media', 'Media > Second', 'Second > Sink'],
 	beside: ['Start > Media', 'Start > Second', 'Media > Sink', 'Second > Sink'],
 };
 
-export const connectionsOf = ({ day: [day] }: History) =>
-	connect(...WAYS[day?.workflow ?? 'one node'], 'Trigger > Done', 'Again > Redeliver');
+export function connectionsOf({ day: [day] }: History) {
+	const { workflow = 'one node' } = day ?? {};
+	const behind = workflow === 'triggered' ? [] : ['Trigger > Done'];
+	return connect(...WAYS[workflow], ...behind, 'Again > Redeliver');
+}
 
 /** Hands out the items one by one, and at the end all that has come back, as *Loop Over Items* does. */
 const loop = nodeType(
@@ -146,6 +166,7 @@ type OnSink = (node: string, execution: string, items: INodeExecutionData[]) => 
 export const helperNodes = (onSink: OnSink) => ({
 	loop,
 	calls,
+	[MCP]: calls,
 	start: nodeType(async (context) => [context.getInputData()]),
 	sink: nodeType(async (context) => {
 		const items = context.getInputData();

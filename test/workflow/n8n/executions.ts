@@ -76,7 +76,10 @@ export class Executions {
 			enter(row, 'running');
 			row.process = process;
 			processes.within(process, `execution ${row.id}`, async () => {
-				await this.execute(process, row, fromStored(await database.query(() => row.data)));
+				const read = await database.query(() => row.data).catch(() => undefined);
+				// In one process n8n has the data at hand. A worker's job fails without them.
+				if (read === undefined && row.hasJob) processes.failJob(row);
+				else await this.execute(process, row, fromStored(read ?? row.data));
 			});
 		};
 		time.later(random.between(1, 20, 'dispatch', row.id), take);
@@ -141,7 +144,7 @@ export class Executions {
 		if (waitTill !== undefined) this.n8n.noteSleep(row, waitTill);
 		const longerMs = waitTill === undefined ? 0 : this.n8n.setting.storesLateMs;
 		if (longerMs > 0) this.n8n.note('a sleeping execution stored late');
-		await this.n8n.database.query(() => {
+		const store = () => {
 			// What a user has stopped stays as it was then, unless a worker has taken notice of it.
 			if (began !== undefined && row.data !== began) row.isOutOfDate = true;
 			if (row.status !== 'canceled' || (row.hasJob && run.status === 'canceled')) row.data = data;
@@ -152,7 +155,11 @@ export class Executions {
 			this.end(row, error && run.status === 'success' ? 'error' : run.status);
 			row.waitTill = waitTill;
 			if (error) this.n8n.trace(`n8n: execution ${row.id} says "${error.message}"`);
-		}, longerMs);
+		};
+		await this.n8n.database.query(store, longerMs).catch((error: unknown) => {
+			row.isEndUnstored = waitTill === undefined;
+			throw error;
+		});
 	}
 
 	/** An execution runs no more, be it only for a while. */

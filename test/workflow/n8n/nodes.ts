@@ -51,9 +51,14 @@ export function connect(...links: string[]): IConnections {
 	return connections;
 }
 
-/** A workflow that calls the user's workflow, and waits for its end. @param start the node that the user's workflow begins at */
-export const callerOf = (start: string) => ({
-	nodes: [nodeOf('calls', { name: 'Call', parameters: { start } })],
+/**
+ * A workflow that calls the user's workflow, and waits for its end.
+ *
+ * @param start the node that the user's workflow begins at
+ * @param type of its node, by which n8n tells who waits
+ */
+export const callerOf = (start: string, type = 'calls') => ({
+	nodes: [nodeOf(type, { name: 'Call', parameters: { start } })],
 	connections: {},
 });
 

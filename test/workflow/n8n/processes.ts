@@ -98,14 +98,18 @@ export class Processes {
 		}
 	}
 
-	/** n8n ends the stalled job of an execution, and puts the job's error in the place of all that it has stored of it. */
 	private erase(row: Row): void {
 		if (row.status !== 'crashed') return;
+		this.failJob(row);
+		this.n8n.note('a stalled execution erased');
+	}
+
+	/** n8n ends the job of an execution, and puts the job's error in the place of all that it has stored of it. */
+	failJob(row: Row): void {
 		const error = { message: 'This execution failed to be processed too many times' };
 		row.data = toStored(
 			createRunExecutionData({ resultData: { error: error as never, runData: {} } }),
 		);
-		this.n8n.note('a stalled execution erased');
 		this.n8n.executions.end(row, 'error');
 	}
 
