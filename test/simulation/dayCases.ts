@@ -51,6 +51,9 @@ export const DAYS: Record<string, DayCase> = {
 	'a file that comes late has the time limit cancel all items': {
 		...{ taskSeconds: 280, fileSeconds: 30, limitSeconds: 300 },
 	},
+	'a file that comes late keeps a caller waiting that hangs up': {
+		...{ workflow: 'hangs up', taskSeconds: 45, fileSeconds: 30 },
+	},
 	'a second retry is refused with a false sentence': { ends: 'fails twice' },
 	'a database that is away when a run goes to sleep leaves it running for ever': {
 		...{ ...BATCH, ...blip('database away', 10 * SECOND, 113_000) },
