@@ -174,7 +174,7 @@ describe("n8n's time limit", () => {
 		);
 		const n8n = new WorkflowN8n({ ...on.workflow(node, items), settings }).warm();
 		await pass(10 * SECOND);
-		const { output, error } = await begin(n8n).end();
+		const { output, error } = await n8n.begin().end();
 		expect(error).toBeUndefined();
 		expect(output[0]?.binary?.data).toBeDefined();
 		expect(output[1]?.json).toMatchObject({ taskId: on.taskIds[1], state: 'SUCCESS' });
