@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import type { ICredentialDataDecryptedObject, IDataObject, INode } from 'n8n-workflow';
 
 import { fileStem } from '../../nodes/MediaGeneration/report/resultFile';
@@ -13,6 +16,7 @@ import {
 import { listExamples, prepare, publishTriggers, readExample } from '../n8n/examples';
 import { type LanguageModel, startLanguageModel } from '../n8n/languageModel';
 import type { SimulatedTask } from '../service/service';
+import { inARow, manualTrigger, node, to } from './nodes';
 import { itemsOf, promptOf, Run, statesOf, succeeded } from './run';
 import { openScene, type Scene } from './scene';
 import { Stage } from './stage';
@@ -383,6 +387,182 @@ describe('with data tables', () => {
 			]);
 		}
 	}, 120_000);
+
+	describe("the pages' recipe for the rows of a sheet, with n8n's data table", () => {
+		const page = readFileSync(join(__dirname, '../../docs/how-to.md'), 'utf8');
+		const [, recipe = ''] = page.split(/^## (?:Read rows|Order failed rows)/m);
+		const expressions = (pattern: RegExp) =>
+			[...recipe.matchAll(pattern)].map(([, expression]) => `=${expression}`);
+		const [isNew, status] = expressions(/^ *```\n *(\{\{ .* \}\})\n *```$/gm);
+		const [isRefused, statusOfOrder] = expressions(
+			/(?:\*\*Filter\*\* with|for `status`,) `(\{\{.*?\}\})`/g,
+		);
+		const result = {
+			taskId: '={{ $json.taskId }}',
+			picture: '={{ $json.resultUrls?.[0] }}',
+			credits: '={{ $json.creditsConsumed }}',
+			error: '={{ $json.error }}',
+			status,
+		};
+
+		/** What the service does with the order of each row. */
+		const SWITCHES = {
+			good: {},
+			unsafe: { outcome: 'FAILURE', failureMessage: 'Unsafe prompt' },
+			refused: { createStatus: 400 },
+			doubtful: { createStatus: 500 },
+		};
+		const EXPECTED = { good: 'done', unsafe: 'failed', refused: 'failed', doubtful: 'look' };
+
+		/** Makes the table of the sheet, with a row for each switch, and a row that was ordered before. */
+		async function sheet(name: string) {
+			const { client } = scene;
+			const { path } = await client.dataTables();
+			const texts = ['prompt', 'status', 'taskId', 'picture', 'error', 'simulate'];
+			const columns = [
+				...texts.map((column) => ({ name: column, type: 'string' })),
+				{ name: 'credits', type: 'number' },
+			];
+			await client.send('POST', path, { name, columns });
+			const rows = Object.entries({ ...SWITCHES, before: {} }).map(([prompt, simulate]) => ({
+				...{ prompt, simulate: JSON.stringify({ simulate }) },
+				status: prompt === 'before' ? 'done' : '',
+			}));
+			await client.send('POST', `${await tablePath(name)}/insert`, { data: rows });
+			const table = { resource: 'row', dataTableId: { __rl: true, mode: 'name', value: name } };
+			const get = { ...table, operation: 'get', returnAll: true };
+			return {
+				get: node('n8n-nodes-base.dataTable', 'Get Row(s)', get, 1.1),
+				update: (title: string, id: string, value: IDataObject) => {
+					const schema = columns.map(({ name: column, type }) => ({
+						...{ id: column, displayName: column, required: false, defaultMatch: false },
+						...{ display: true, type, readOnly: false, removed: !(column in value) },
+					}));
+					const mapped = { mappingMode: 'defineBelow', value, matchingColumns: [], schema };
+					const filters = { conditions: [{ keyName: 'id', condition: 'eq', keyValue: id }] };
+					const change = { ...table, operation: 'update', matchType: 'allConditions', filters };
+					return node('n8n-nodes-base.dataTable', title, { ...change, columns: mapped }, 1.1);
+				},
+			};
+		}
+
+		/** A node that lets items through if an expression is true. */
+		function only(
+			type: 'filter' | 'if',
+			name: string,
+			leftValue: string | undefined,
+			operator: object,
+		) {
+			const options = { caseSensitive: true, leftValue: '', typeValidation: 'strict', version: 2 };
+			const conditions = [{ id: '1', leftValue, rightValue: '', operator }];
+			const all = { conditions: { options, conditions, combinator: 'and' }, options: {} };
+			return node(`n8n-nodes-base.${type}`, name, all as IDataObject, 2.2);
+		}
+		const filter = (name: string, leftValue?: string) =>
+			only('filter', name, leftValue, { type: 'boolean', operation: 'true', singleValue: true });
+		const tell = () => [
+			only('if', 'If', '={{ $json.error }}', {
+				...{ type: 'string', operation: 'notEmpty', singleValue: true },
+			}),
+			node('n8n-nodes-base.stopAndError', 'Stop and Error', { errorMessage: 'Look at the sheet' }),
+		];
+
+		function order(parameters: IDataObject = {}, options: IDataObject = {}): INode {
+			const additionalInput = '={{ JSON.parse($json.simulate) }}';
+			const media = { resource: 'image', operation: 'generate', prompt: '={{ $json.prompt }}' };
+			const shown = { ...media, downloadResults: false, ...parameters };
+			const all = { maxCostUsd: 1, timeout: 3600, additionalInput, ...options };
+			return scene.media({ ...shown, options: all }, { onError: 'continueRegularOutput' });
+		}
+
+		/** The two lines from *Filter*: n8n runs the upper one first. */
+		function wire(before: INode[], upper: INode, lower: INode[]): WorkflowDefinition {
+			const { nodes, connections } = inARow(...before, ...lower);
+			connections[before.at(-1)?.name ?? ''] = { main: to(upper.name, lower[0]?.name ?? '') };
+			for (const each of lower) each.position = [400, 200];
+			upper.position = [400, 0];
+			const settings = { executionOrder: 'v1' as const };
+			return { name: 'Sheet', nodes: [...nodes, upper], connections, settings };
+		}
+
+		const statuses = async (table: string) => {
+			const rows = await rowsOf(table);
+			return Object.fromEntries(rows.map((row) => [row.prompt, row.status]));
+		};
+
+		test('each row gets its status, what it cost and why it failed, and the night ends with an error; a second run orders nothing', async () => {
+			const table = 'sheet';
+			const { get, update } = await sheet(table);
+			const { client } = scene;
+			const { id, name } = await client.createWorkflow(
+				wire(
+					[manualTrigger(), get, filter('New rows', isNew)],
+					update('Ordered', '={{ $json.id }}', { status: 'ordered' }),
+					[order(), update('Write', '={{ $json.id }}', result), ...tell()],
+				),
+			);
+			const first = await (await examples.start({ id, name })).end();
+			expect([first.status, first.data.resultData.error?.message]).toEqual([
+				'error',
+				'Look at the sheet',
+			]);
+			expect(await statuses(table)).toEqual({ ...EXPECTED, before: 'done' });
+			const [task] = scene.tasks;
+			const rows = await rowsOf(table);
+			expect(rows.find(({ prompt }) => prompt === 'good')).toMatchObject({
+				...{ taskId: task?.taskId, credits: 8, error: null },
+				picture: expect.stringMatching(/^http.*png$/),
+			});
+			expect(rows.find(({ prompt }) => prompt === 'unsafe')).toMatchObject({
+				...{ credits: 0, error: expect.stringContaining('Unsafe prompt (task ') },
+			});
+			expect(promptsOf(scene.tasks)).toEqual(['good', 'unsafe']);
+
+			const second = await (await examples.start({ id, name })).end();
+			expect(second.status).toBe('success');
+			expect(scene.tasks).toHaveLength(2);
+		}, 180_000);
+
+		test('with a trigger each row is written as soon as its task has ended, and stays so; refused and doubtful orders are written too', async () => {
+			const table = 'sheet_with_trigger';
+			const { get, update } = await sheet(table);
+			const { client } = scene;
+			const lane = wire(
+				[manualTrigger(), get, filter('New rows', isNew)],
+				update('Ordered', '={{ $json.id }}', { status: 'ordered' }),
+				[
+					order({ completion: 'trigger' }, { reference: '={{ $json.id }}' }),
+					filter('Refused', isRefused),
+					update('Write refused', '={{ $json.id }}', {
+						...{ error: '={{ $json.error }}', status: statusOfOrder },
+					}),
+				],
+			);
+			const written = inARow(
+				scene.trigger(),
+				update('Write', '={{ $json.reference }}', result),
+				...tell(),
+			);
+			const workflow = await client.createWorkflow({
+				...lane,
+				nodes: [...lane.nodes, ...written.nodes],
+				connections: { ...lane.connections, ...written.connections },
+			});
+			await publishTriggers(client, workflow.id, workflow);
+			succeeded(await (await examples.start(workflow)).end());
+			const expected = { ...EXPECTED, before: 'done' };
+			await until('all rows to be written', 2 * MINUTE, async () =>
+				isDeepStrictEqual(await statuses(table), expected),
+			);
+			await until("the trigger's executions to end, one with an error", MINUTE, async () => {
+				const all = await client.listExecutions({ workflowId: workflow.id });
+				const started = all.filter(({ mode }) => mode === 'webhook').map(({ status: how }) => how);
+				return isDeepStrictEqual(started.sort(), ['error', 'success']);
+			});
+			expect(await statuses(table)).toEqual(expected);
+			await client.unpublish(workflow.id);
+		}, 240_000);
+	});
 
 	describe('records-in-a-data-table', () => {
 		const TABLE = 'media_generation_tasks';

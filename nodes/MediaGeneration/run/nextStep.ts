@@ -256,7 +256,10 @@ export function noteRead(
 function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 	const { taskId = '', task: last, trouble } = entry;
 	if (isGet(plan)) {
-		const why = trouble ? errorOf(trouble) : new ItemError('The service lets no read in');
+		const description = 'It asks for a pause. Send the id to Task → Wait later.';
+		const why = trouble
+			? errorOf(trouble)
+			: new ItemError('The service lets no read in', { description });
 		return ofTask(why, taskId, { taskId });
 	}
 	const isAtLimit = deadlineOf(entry, plan, { ...view, endsAt: Infinity }) > view.endsAt;

@@ -152,7 +152,7 @@ export function explainKind(kind: ServiceErrorKind, status: number, asked: Asked
 			return typeof asked === 'string'
 				? {
 						what: `The service has no such address (HTTP ${status})`,
-						next: "Check the 'Base URL' of the credential: it must be the part before /api/generate.",
+						next: `Check the 'Base URL' of the credential: it must be the part before /api/generate.${asked === 'create' ? ' If other items succeed, the model of this item does not exist.' : ''}`,
 					}
 				: {
 						what: `The service knows no task ${asked.taskId} for this account (HTTP ${status})`,

@@ -223,7 +223,9 @@ const notWritable = (label: string, said: string): ItemError =>
 /** @throws ItemError if JSON would write null for a number such as NaN */
 function finite(name: string, value: unknown): unknown {
 	if (typeof value !== 'number' || Number.isFinite(value)) return value;
-	throw new ItemError(`The field '${name}' is '${value}' and not a number`);
+	throw new ItemError(`The field '${name}' is '${value}' and not a number`, {
+		description: 'Enter a number, or remove the field. No task was created.',
+	});
 }
 
 /** Whether a value counts as not entered. */
