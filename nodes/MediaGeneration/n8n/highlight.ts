@@ -1,5 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
+import { shortened } from '../shared/itemError';
+
 /** n8n logs an error about a longer text, and cuts a longer name; characters. */
 const LONGEST_TEXT = 255;
 const LONGEST_NAME = 50;
@@ -11,8 +13,5 @@ const LONGEST_NAME = 50;
  */
 export function highlight(context: IExecuteFunctions, text: string): void {
 	const name = context.getNode().name.replace(/[^\p{L}\p{N}]+/gu, '_');
-	context.customData.set(name.slice(0, LONGEST_NAME), shortened(text));
+	context.customData.set(name.slice(0, LONGEST_NAME), shortened(text, LONGEST_TEXT - 1));
 }
-
-const shortened = (text: string): string =>
-	text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT - 1)}…` : text;

@@ -1,6 +1,6 @@
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { ItemError } from '../shared/itemError';
+import { ItemError, shortened } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import type { ItemResult } from './taskItems';
 
@@ -63,10 +63,6 @@ export function quotePrompt({ input }: IDataObject, most: number): string | unde
 	const prompt = isRecord(input) ? input.prompt : undefined;
 	return typeof prompt === 'string' && prompt !== '' ? `“${shortened(prompt, most)}”` : undefined;
 }
-
-/** A text of at most `most` characters, and an ellipsis if it is cut. */
-export const shortened = (text: string, most: number): string =>
-	text.length > most ? `${text.slice(0, most)}…` : text;
 
 /** n8n's default for *Max. Tries*. */
 const DEFAULT_TRIES = 3;

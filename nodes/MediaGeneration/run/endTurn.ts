@@ -27,23 +27,28 @@ export type NextTurn = Pick<Sleeper, 'orderAt' | 'notBefore'> & {
 export async function goToSleep(
 	context: IExecuteFunctions,
 	journal: Journal,
-	{ turnStartedAt, idleMs, ...next }: NextTurn,
+	next: NextTurn,
 ): Promise<INodeExecutionData[][]> {
 	const now = clock.now();
-	if (idleMs !== undefined) {
-		journal.fallAsleep(now, idleMs);
-		await keepOnWorker(context, journal, turnStartedAt);
-		tellProgress(context, journal, dateOf(nextLookAfter(now) ?? now + LEAST_SLEEP_MS).getTime());
-		// What is due at once is woken by the next look, whenever that is.
-		return await suspend(context, journal, now);
-	}
+	// What is due at once is woken by the next look, whenever that is.
+	const isAtLook = next.idleMs !== undefined;
+	const wakeAt = isAtLook ? now : wakeAtOf(journal, next, now);
+	journal.fallAsleep(wakeAt, next.idleMs);
+	await keepOnWorker(context, journal, next.turnStartedAt);
+	const toldAt = isAtLook ? (nextLookAfter(now) ?? now + LEAST_SLEEP_MS) : wakeAt;
+	tellProgress(context, journal, dateOf(toldAt).getTime());
+	return await suspend(context, journal, wakeAt);
+}
+
+/** When a run is to be woken that sleeps longer than until n8n's next look. */
+function wakeAtOf(journal: Journal, { turnStartedAt, ...next }: NextTurn, now: number): number {
 	const waiting = journal.entries.filter(({ end }) => end === undefined);
 	const isOverdue = (entry: TaskEntry) => {
 		const { until = Infinity, readAt, createdAt = 0, dueAt = Infinity, deliveries } = entry;
 		const triedAt = Math.max(readAt ?? createdAt, deliveries?.at ?? -Infinity);
 		return until <= now || (dueAt <= now && triedAt < turnStartedAt);
 	};
-	const wakeAt = nextWakeAt(
+	return nextWakeAt(
 		{
 			...next,
 			// A long batch must not wait long for its last tasks.
@@ -55,10 +60,6 @@ export async function goToSleep(
 		},
 		now,
 	);
-	journal.fallAsleep(wakeAt);
-	await keepOnWorker(context, journal, turnStartedAt);
-	tellProgress(context, journal, dateOf(wakeAt).getTime());
-	return await suspend(context, journal, wakeAt);
 }
 
 /**

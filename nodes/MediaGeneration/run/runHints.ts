@@ -3,7 +3,6 @@ import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-work
 import { isTestAddress } from '../callback/callbackAddress';
 import { ENTER_DURATION, ENTER_PRICE, knownCostUsd, type RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
-import { shortened } from '../report/ifSomeFail';
 import {
 	isWithoutResult,
 	NOT_KNOWN,
@@ -14,7 +13,7 @@ import {
 import type { ItemResult } from '../report/taskItems';
 import { roundUsd } from '../service/money';
 import { isOutOfReach } from '../shared/addresses';
-import { count, ItemError } from '../shared/itemError';
+import { count, ItemError, shortened } from '../shared/itemError';
 
 /** An item with its result. */
 interface End {

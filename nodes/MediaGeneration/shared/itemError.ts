@@ -120,6 +120,10 @@ export function inTableOrder(fields: IDataObject): IDataObject {
 	return keep(ordered, (_name, value) => value !== undefined);
 }
 
+/** A text of at most `most` characters, and an ellipsis if it is cut. */
+export const shortened = (text: string, most: number): string =>
+	text.length > most ? `${text.slice(0, most)}…` : text;
+
 /** @returns the number with its noun, e.g. `1 task` or `3 tasks` */
 export const count = (number: number, noun: string): string =>
 	`${number} ${noun}${number === 1 ? '' : 's'}`;
