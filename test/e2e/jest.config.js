@@ -5,6 +5,7 @@ module.exports = {
 	...common,
 	rootDir: '../..',
 	roots: ['<rootDir>/test/e2e'],
+	testSequencer: '<rootDir>/test/e2e/sequencer.cjs',
 	globalSetup: '<rootDir>/test/e2e/prepare.ts',
 	// These tests wait a third of the time. On a slow machine more of them at once make n8n lose its database.
 	maxWorkers: 3,

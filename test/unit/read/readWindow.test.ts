@@ -2,7 +2,7 @@ import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceErro
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { ReadWindow } from '../../../nodes/MediaGeneration/read/readWindow';
-import { MINUTE, SECOND } from '../../durations';
+import { SECOND } from '../../durations';
 import { RateLimiter } from '../../service/limits';
 import { EPOCH } from '../../virtualTime';
 import { passTime, virtualTime } from '../../workflow/time';
@@ -43,17 +43,6 @@ it('starts with a few reads at once, and lets one more under way with each answe
 	expect(state.most).toBeGreaterThan(8);
 });
 
-it('halves with a refusal, which the caller gets, and pauses all reads', async () => {
-	const { state, read } = service(SECOND, (sent) => (sent === 4 ? tooMany() : undefined));
-	const window = new ReadWindow(undefined);
-	const all = Promise.all(Array.from({ length: 30 }, async () => await settled(window.read(read))));
-	const answers = await passTime(all);
-	expect(answers.filter((answer) => 'error' in answer)).toHaveLength(1);
-	const refusedAt = (state.at[4] ?? 0) + SECOND;
-	const during = state.at.filter((at) => at > refusedAt && at < refusedAt + 500);
-	expect(during).toEqual([]);
-});
-
 it('of the reads that were under way together only the first refusal counts', async () => {
 	const { state, read } = service(SECOND, (sent) => (sent < 4 ? tooMany() : undefined));
 	const window = new ReadWindow(undefined);
@@ -75,22 +64,20 @@ it('pauses twice as long after each further refusal, half a minute at most, and 
 	expect(rounded).toEqual([0.5, 1, 2, 4, 8, 16, 30, 30, 0, 0.5]);
 });
 
-it('asks no read before the time that the service names', async () => {
+it('sends no read before the time that the service names, none that would begin too late, and none after a stop', async () => {
 	const { state, read } = service(10, (sent) => (sent === 0 ? tooMany(45 * SECOND) : undefined));
-	const window = new ReadWindow(undefined);
-	const first = settled(window.read(read));
-	await passTime(first);
-	await passTime(window.read(read));
-	expect(state.at[1]).toBeGreaterThanOrEqual(45 * SECOND);
-	expect(state.at[1]).toBeLessThan(46 * SECOND);
-});
-
-it('sends no read that would begin too late', async () => {
-	const { state, read } = service(10, () => tooMany(45 * SECOND));
-	const window = new ReadWindow(undefined);
+	const stop = new AbortController();
+	const window = new ReadWindow(stop.signal);
 	await passTime(settled(window.read(read)));
 	const giveUpAt = performance.now() + 10 * SECOND;
 	expect(await passTime(window.read(read, giveUpAt))).toBeUndefined();
+	await passTime(window.read(read));
+	expect(state.at.map((ms) => Math.floor(ms / SECOND))).toEqual([0, 45]);
+	state.sent = 0;
+	await passTime(settled(window.read(read)));
+	const waiting = settled(window.read(read));
+	stop.abort();
+	expect(await passTime(waiting)).toMatchObject({ error: expect.any(Stopped) as Stopped });
 	expect(state.sent).toBe(1);
 });
 
@@ -103,16 +90,6 @@ it('other trouble changes nothing', async () => {
 	await passTime(Promise.all(all));
 	expect(state.sent).toBe(100);
 	expect(elapsed()).toBeLessThan(5 * SECOND);
-});
-
-it('a stop ends the reads that wait', async () => {
-	const stop = new AbortController();
-	const { read } = service(10, () => tooMany(MINUTE));
-	const window = new ReadWindow(stop.signal);
-	await passTime(settled(window.read(read)));
-	const waiting = settled(window.read(read));
-	stop.abort();
-	expect(await passTime(waiting)).toMatchObject({ error: expect.any(Stopped) as Stopped });
 });
 
 it('reads 1,000 tasks at 10 a second in well under three minutes, each until it has its record', async () => {
