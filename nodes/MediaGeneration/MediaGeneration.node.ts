@@ -23,7 +23,7 @@ export class MediaGeneration implements INodeType {
 		version: 1,
 		// Shows a model that is not a default, without its provider; and that nothing is ordered.
 		subtitle:
-			'={{ $parameter["resource"] + ": " + $parameter["operation"] + (["", "imagevendor/image-model-2-text-to-image", "videovendor/video-model-2-mini"].includes($parameter["model"] || "") ? "" : " · " + String($parameter["model"]).split("/").pop()) + ($parameter["options"]?.["dryRun"] === true ? " · dry run" : "") }}',
+			'={{ ($parameter["options"]?.["dryRun"] === true ? "dry run · " : "") + $parameter["resource"] + ": " + $parameter["operation"] + (["", "imagevendor/image-model-2-text-to-image", "videovendor/video-model-2-mini"].includes($parameter["model"] || "") ? "" : " · " + String($parameter["model"]).split("/").pop()) }}',
 		description:
 			'Generate images and videos, many in parallel, with an asynchronous media generation service',
 		defaults: { name: 'Media Generation' },

@@ -5,6 +5,7 @@ import {
 	type INodeProperties,
 	NodeHelpers,
 } from 'n8n-workflow';
+import { runInNewContext } from 'node:vm';
 
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
@@ -17,6 +18,20 @@ const options = (collection?.options ?? []) as INodeProperties[];
 
 /** The longest text that takes two lines of the panel, in characters. */
 const LONGEST = 120;
+
+/** So many characters of a subtitle n8n's canvas shows. */
+const CANVAS = 30;
+
+test.each([
+	['an own model, without its provider', {}, 'image: generate · a-model-with-a-long-name'],
+	['a dry run, before what n8n cuts off', { dryRun: true }, 'dry run · image: generate'],
+])('the subtitle on the canvas shows %s', (_what, given, expected) => {
+	const parameters = { resource: 'image', operation: 'generate', options: given };
+	const $parameter = { ...parameters, model: 'acme/a-model-with-a-long-name' };
+	const [, code = ''] = /^=\{\{(.*)\}\}$/.exec(description.subtitle ?? '') ?? [];
+	const subtitle = String(runInNewContext(code, { $parameter }));
+	expect(subtitle.slice(0, CANVAS)).toContain(expected.slice(0, CANVAS));
+});
 
 const nodeWith = (parameters: INodeParameters) =>
 	({ type: description.name, typeVersion: 1, parameters }) as INode;
