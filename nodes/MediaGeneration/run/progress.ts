@@ -50,13 +50,18 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 		end === undefined ? (noFile ?? trouble?.message ?? []) : [],
 	);
 	const told = trouble === undefined ? '' : ` The last read or download failed: ${trouble}.`;
+	const isNear = wakeAt - Date.now() < NEAR_MS;
+	const moment = isNear ? 'in a few seconds' : momentOf(context, wakeAt);
 	showHints(
 		context,
 		hint(
-			`${progress}. The run sleeps, and looks again ${momentOf(context, wakeAt)}. You do not need to enter anything.${told}${ifStopped(execution, created)}`,
+			`${progress}. The run sleeps, and looks again ${moment}. You do not need to enter anything.${told}${ifStopped(execution, created)}`,
 		),
 	);
 }
+
+/** A young run sleeps a few seconds, over n8n's look. */
+const NEAR_MS = 15_000;
 
 /** So few ids can be read in a hint. */
 const FEW = 3;

@@ -44,6 +44,7 @@ it('a run that sleeps says how to get its results if somebody stops it or rename
 
 it("a run says when it looks again in the time zone of the workflow, and not on the minute of n8n's next look", () => {
 	expect(told(created(1))).toContain('looks again in about a minute.');
+	expect(told(created(1), 6_000)).toContain('looks again in a few seconds.');
 	const time = new Date(EPOCH + 10 * HOUR);
 	const hour = String((time.getUTCHours() + 9) % 24).padStart(2, '0');
 	const minute = String(time.getUTCMinutes()).padStart(2, '0');
