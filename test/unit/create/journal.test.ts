@@ -209,7 +209,7 @@ describe('a run goes on from', () => {
 		const context = contextOf({ executionId: '3' });
 		const contextData = { 'node:Other': { journal: { executions: ['1', '2'] } } };
 		Object.assign(context, { runExecutionData: { executionData: { contextData } } });
-		expect(new Journal(context).before).toEqual([retried('1', 0, '2'), retried('2', 0, '3')]);
+		expect(new Journal(context).before).toEqual([retried('1', 1, '2'), retried('2', 1, '3')]);
 	});
 });
 
