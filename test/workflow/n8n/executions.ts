@@ -158,7 +158,8 @@ export class Executions {
 		};
 		await this.n8n.database.query(store, longerMs).catch((error: unknown) => {
 			row.isEndUnstored = waitTill === undefined;
-			throw error;
+			// The engine waits for no hook of an execution that it cancels.
+			if (run.status !== 'canceled') throw error;
 		});
 	}
 
