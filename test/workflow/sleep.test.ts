@@ -66,7 +66,7 @@ describe('the output is the same, held or woken', () => {
 		on.service.configure({ resultCount: 2 });
 		const binary = { note: { data: btoa('a note'), mimeType: 'text/plain' } };
 		const refused = item('d', { createStatus: 400 });
-		const items = prompts(slow('a'), slow('b', 2), fails('c'), refused).map(({ json }) => ({
+		const items = prompts(slow('a'), refused, slow('b', 2), fails('c')).map(({ json }) => ({
 			json,
 			binary,
 		}));

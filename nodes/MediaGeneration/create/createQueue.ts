@@ -2,35 +2,25 @@ import type { RequestGap } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { Semaphore } from '../shared/promises';
 import type { AccountLimits, Ticket } from './accountLimits';
+import { CircuitBreaker, type Refusal, type Verdict } from './circuitBreaker';
+import { type Entered, OrderLine, type TurnOfQueue } from './orderLine';
+import { checkPause, isOfAddress, isTooSilent, type Order, type Pause } from './patience';
 import type { StoredRun } from './storedJournal';
 
-/** How long a run tries an address that does not answer as the service does, if the service has never answered. */
-const NO_SERVICE_PATIENCE_MS = 5_000;
-
-/** After so many orders in a row whose outcome is not known, a doubt costs more than a wait. */
-const MOST_IN_VAIN = 3;
-
-/** The pause after the last of these orders, where the run does not sleep. It doubles each time, up to the longest. */
-const FIRST_REST_MS = 60_000;
-const LONGEST_REST_MS = 10 * 60_000;
-
-/** Whether nothing shows that there is a service at the address. */
-const isOfAddress = ({ meaning }: ServiceError) => meaning.scope === 'address';
-
 /** What a queue knows, and the queue of a later turn needs. Times are milliseconds of the clock. */
-export type QueueState = Pick<StoredRun, 'quietSince' | 'pausedUntil' | 'inVain'>;
+export type QueueState = Pick<StoredRun, 'quietSince' | 'pausedUntil' | 'breaker'>;
 
-/** What the orders need to know of the turn, and what they tell it. */
-export interface TurnOfQueue {
-	readonly maySleep: boolean;
-	readonly isOver: boolean;
-	pause(until: number): void;
-	noteOrder(): void;
-	noteProgress(): void;
-	end(): void;
-	readonly alarm: { wait(at: number): { woken: Promise<void>; wake: () => void } };
+/** What a user's choices mean for a queue. */
+export interface QueueRules {
+	/** How many tasks of the run may be unfinished at once. */
+	most?: number;
+	/** Whether the run orders nothing more when an item has failed. */
+	stopsAtFailure?: boolean;
+	/** Whether somebody waits for the run, and can order again. */
+	isWatched?: boolean;
+	/** For the jitter, from 0 to 1. */
+	random?: () => number;
 }
 
 /**
@@ -47,28 +37,24 @@ export class CreateQueue {
 	/** Whether the service has refused an order, so that there is a service at the address. */
 	private hasAnswered: boolean;
 
+	/** Whether this turn has sent an order in vain: a pause of the turn before is no answer of this one. */
+	private hasTried = false;
+
 	/** Since when no order is admitted and no task finishes. */
 	private quietSince: number | undefined;
 
-	/** The end of the pause that the service asked for, and of a longer one after orders in vain. */
-	private askedUntil = -Infinity;
-	private pausedUntil = -Infinity;
+	/** The pause that ends last. */
+	private pause: Pause | undefined;
 
-	/** The orders in a row without a known outcome. Orders that were under way together count once. */
-	private inVain = 0;
-	private inVainAt = -Infinity;
-
-	/** Whether an order was refused before any was taken. The next orders may be refused, too: they go out singly. */
-	private goesSingly = false;
+	private readonly breaker: CircuitBreaker;
 
 	/** Whether nothing more is ordered, and why. */
 	private closed: { error: ServiceError | undefined } | undefined;
 
-	/** One order at a time, so that the tasks are created in the order of the items. */
-	private readonly oneAtATime = new Semaphore(1);
-
-	/** Makes the order at the head of the queue look again: something has happened. */
-	private wake: () => void = () => undefined;
+	private readonly line = new OrderLine(
+		async (order) => await this.look(order),
+		(order) => this.isDue(order),
+	);
 
 	private reachLimit: () => void = () => undefined;
 	/** Resolves when the service refuses an order of this run for the first time. */
@@ -79,25 +65,23 @@ export class CreateQueue {
 	/**
 	 * @param gap the least time between two requests of the run
 	 * @param state what the queue of an earlier turn knew
-	 * @param random for the jitter, from 0 to 1
-	 * @param most how many tasks of the run may be unfinished at once
 	 */
 	constructor(
 		readonly limits: AccountLimits,
 		private readonly gap: RequestGap,
 		private readonly turn: TurnOfQueue,
 		private readonly signal: AbortSignal | undefined,
-		{ quietSince, pausedUntil = -Infinity, inVain = 0 }: QueueState = {},
-		private readonly random: () => number = Math.random,
-		private readonly most = Infinity,
+		{ quietSince, pausedUntil = 0, breaker }: QueueState = {},
+		private readonly rules: QueueRules = {},
 	) {
+		const { isWatched = false, random = Math.random } = rules;
+		this.breaker = new CircuitBreaker(breaker, isWatched, random);
 		this.quietSince = quietSince;
 		// Without any answer the run would have ended before this turn.
 		this.hasAnswered = quietSince !== undefined;
-		this.inVain = inVain;
 		if (pausedUntil > clock.now()) {
 			this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
-			this.pauseUntil(pausedUntil);
+			this.keepTo(pausedUntil, true);
 		}
 	}
 
@@ -112,82 +96,83 @@ export class CreateQueue {
 	}
 
 	get state(): QueueState {
-		const { quietSince, pausedUntil, inVain } = this;
-		return { quietSince, inVain, ...(this.isPaused && { pausedUntil }) };
+		const { quietSince, pause, breaker } = this;
+		const pausedUntil = this.isPaused ? pause?.until : undefined;
+		return {
+			quietSince,
+			breaker: breaker.toStored(),
+			...(pausedUntil !== undefined && { pausedUntil }),
+		};
 	}
 
 	/**
-	 * @param patience how long the item waits while the service takes nothing, milliseconds; it may grow meanwhile
-	 * @param until when it is too late
-	 * @param isFirst whether the order goes before the others, because it was sent before
-	 * @returns a ticket for one order, whose end is to be told by `accepted`, `refused`, `doubtful` or `ended`; undefined if
-	 *   the run orders nothing more in this turn, or if it is too late
+	 * @returns a ticket for one order, whose end is to be told by `accepted`, `refused`, `turnedDown`, `doubtful` or `ended`;
+	 *   undefined if the run orders nothing more in this turn, or if it is too late
 	 * @throws ItemError if the item's patience is over, or there is no use in sending
 	 * @throws Stopped if the execution was stopped
 	 */
-	async enter(
-		patience: () => number,
-		until: number,
-		isFirst: boolean,
-	): Promise<Ticket | undefined> {
-		return await this.oneAtATime.run(async () => await this.nextTicket(patience, until), isFirst);
+	async enter(order: Order): Promise<Entered> {
+		return await this.line.enter(order);
 	}
 
-	private async nextTicket(patience: () => number, until: number): Promise<Ticket | undefined> {
-		let patienceMs = 0;
-		for (;;) {
-			if (this.signal?.aborted) throw new Stopped();
-			if (this.closedBy) throw ItemError.from(this.closedBy);
-			const now = clock.now();
-			if (this.isOver || now >= until) return undefined;
-			// Who waits for the end of a pause goes on to wait, although the last task ends meanwhile.
-			patienceMs = Math.max(patienceMs, patience());
-			this.checkPatience(patienceMs, until, now);
-			if (this.turn.isOver) return undefined;
-			const at = this.nextAt(now);
-			if (at <= now) {
-				this.gap.take();
-				return this.limits.send(now);
-			}
-			const { woken, wake } = this.turn.alarm.wait(Math.min(at, until));
-			this.wake = wake;
-			await woken;
+	/**
+	 * Whether a refused item goes first: the service has taken another order since, and the time of the item has come. A run
+	 * that stops at a failure orders nothing else meanwhile. Until then an item that was never refused tells more.
+	 */
+	private isDue({ refused }: Order): boolean {
+		if (refused === undefined || !this.breaker.hasWitness(refused)) return false;
+		return this.rules.stopsAtFailure === true || clock.now() >= this.breaker.againAt(refused);
+	}
+
+	/** @returns what `enter` returns, or that something has happened, so that another order may be the next one */
+	private async look(order: Order): Promise<Entered | 'later'> {
+		if (this.signal?.aborted) throw new Stopped();
+		if (this.closedBy) throw ItemError.from(this.closedBy);
+		const now = clock.now();
+		if (this.isOver || now >= order.until) return undefined;
+		this.checkPatience(order, now);
+		if (this.turn.isOver) return undefined;
+		const at = this.nextAt(order, now);
+		if (at <= now) {
+			this.gap.take();
+			return this.limits.send(now);
 		}
+		const { woken, wake } = this.turn.alarm.wait(Math.min(at, order.until));
+		this.line.wake = wake;
+		await woken;
+		return 'later';
 	}
 
-	/** @throws ItemError if the service has taken nothing for so long, or asks to wait for longer */
-	private checkPatience(patienceMs: number, until: number, now: number): void {
-		const { refusal, quietSince = now } = this;
+	/** @throws ItemError if the item waits no longer: the service takes nothing, or asks to wait for longer */
+	private checkPatience(order: Order, now: number): void {
+		const { refusal, pause, limits, turn } = this;
 		// The answer to an order that is under way may bring a task, and with it more patience.
-		if (refusal === undefined || this.limits.underWay > 0) return;
-		const isShort = isOfAddress(refusal) && !this.hasCreated && !this.hasAnswered;
-		const longestMs = isShort ? Math.min(NO_SERVICE_PATIENCE_MS, patienceMs) : patienceMs;
-		// A pause ends the turn, and the patience all the same; but not before this turn has tried.
-		const hasTried = this.askedUntil > -Infinity;
-		if (hasTried && now - quietSince > longestMs) throw ItemError.from(refusal);
-		const pausedMs = this.pausedUntil - now;
-		const isTooLong = pausedMs > patienceMs || (pausedMs > until - now && !this.turn.maySleep);
-		if (!isTooLong || this.turn.isOver) return;
-		// A pause of the run's own is no word of the service.
-		if (this.askedUntil < this.pausedUntil) throw ItemError.from(refusal);
-		throw ItemError.because(
+		if (refusal === undefined || limits.underWay > 0) return;
+		const silence = {
 			refusal,
-			`The service asks to wait for ${Math.ceil(pausedMs / 1000)} s more, which is longer than this node waits.`,
-		);
+			silentMs: now - this.quietFrom,
+			hasService: this.hasCreated || this.hasAnswered,
+			isBesideTasks: limits.unfinished > 0,
+		};
+		const isLong = isTooSilent(order, silence) || this.breaker.isOver(now);
+		if (this.hasTried && isLong) throw ItemError.from(refusal);
+		if (pause && !turn.isOver) checkPause(order, pause, silence, now, turn.maySleep);
 	}
 
-	private nextAt(now: number): number {
-		const { underWay, unfinished } = this.limits;
-		const isSingle = this.inVain > 0 || (this.goesSingly && !this.hasCreated);
-		const isFull = underWay + unfinished >= this.most || (isSingle && underWay > 0);
-		return isFull ? Infinity : Math.max(this.limits.nextAt(now), this.gap.nextAt);
+	private nextAt({ refused }: Order, now: number): number {
+		const { limits, gap, breaker } = this;
+		const { underWay, unfinished } = limits;
+		const { most = Infinity } = this.rules;
+		if (underWay + unfinished >= most || (breaker.isOpen && underWay > 0)) return Infinity;
+		return Math.max(limits.nextAt(now), gap.nextAt, refused ? breaker.againAt(refused) : now);
 	}
 
 	/** The service took the task, which is unfinished until `finished` is called. */
 	accepted(ticket: Ticket): void {
-		this.limits.accepted(ticket, clock.now());
+		const now = clock.now();
+		this.limits.accepted(ticket, now);
 		this.hasCreated = true;
-		this.inVain = 0;
+		this.breaker.taken(ticket.sentAt, now);
 		this.goOn();
 	}
 
@@ -197,88 +182,103 @@ export class CreateQueue {
 		this.goOn();
 	}
 
-	/** An order ended without telling anything about the account's limits. */
+	/** An order ended without telling anything about the service. */
 	ended(): void {
 		this.limits.ended();
-		this.wake();
+		this.line.wake();
 	}
 
-	/** The service certainly did not take the task, and it is not sent again. */
-	refusedOnce(): void {
-		this.goesSingly = true;
-	}
-
-	/** The service certainly did not take the task. */
+	/** The service certainly did not take the task, and may take it later. */
 	refused(ticket: Ticket, error: ServiceError): void {
-		if (isOfAddress(error)) {
-			this.doubtful(ticket, error);
-			return;
-		}
 		const now = clock.now();
-		this.limits.refused(ticket, now, error.retryAfterMs ?? 0);
-		this.observe(error, now);
-		this.hasAnswered = true;
-		this.reachLimit();
-		this.wake();
+		if (isOfAddress(error)) {
+			this.limits.ended();
+			this.tryLater(error, now, this.breaker.refused(ticket.sentAt, now, false));
+		} else {
+			this.limits.refused(ticket, now, error.retryAfterMs ?? 0);
+			this.observe(error, now);
+			this.hasAnswered = true;
+			this.reachLimit();
+		}
+		this.line.wake();
 	}
 
 	/**
-	 * Nobody knows whether the service took the task, or there was no connection. If the service is down, a whole batch
-	 * would end like this. So until the service accepts a task, orders go out one at a time, after growing pauses; after a
-	 * few of them in a row nothing more is ordered in this turn.
+	 * The service certainly did not take the task, and says nothing of a later time.
+	 *
+	 * @param before the first refusal of the same item
+	 * @param others the first refusals of the other items
+	 * @returns what it means. The queue admits nothing before the next call, of `ended` or `comesAgain`.
 	 */
+	judge(
+		ticket: Ticket,
+		error: ServiceError,
+		before: Refusal | undefined,
+		others: readonly Refusal[],
+	): Verdict {
+		const verdict = this.breaker.judge(error, ticket.sentAt, this.hasCreated, before, others);
+		if (verdict === 'of all') this.close(error);
+		return verdict;
+	}
+
+	/** A refused item comes in again. */
+	comesAgain({ sentAt }: Ticket, error: ServiceError): void {
+		const now = clock.now();
+		this.limits.ended();
+		// The run goes on to ask.
+		this.turn.noteProgress();
+		this.tryLater(error, now, this.breaker.refused(sentAt, now, true));
+		this.line.wake();
+	}
+
+	/** Nobody knows whether the service took the task. After a few such orders in a row this turn orders nothing more. */
 	doubtful({ sentAt }: Ticket, error: ServiceError): void {
 		const now = clock.now();
 		this.limits.ended();
-		this.observe(error, now);
-		if (sentAt >= this.inVainAt) {
-			this.inVainAt = now;
-			const count = this.inVain++;
-			// Without a connection nothing was sent, so it costs nothing to try again.
-			const isDoubt = error.taken === 'unknown';
-			if (isDoubt && this.inVain >= MOST_IN_VAIN) this.rest(now);
-			else {
-				const pauseMs = 1000 * 2 ** count * (0.5 + this.random() / 2);
-				this.limits.pause(now + Math.min(pauseMs, FIRST_REST_MS / 2));
-			}
+		const { pauseMs, isRest } = this.breaker.doubtful(sentAt, now);
+		this.tryLater(error, now, pauseMs);
+		if (isRest) {
+			this.turn.end();
+			this.keepTo(now + pauseMs, false);
 		}
-		this.limits.pause(this.pausedUntil);
-		this.wake();
+		this.line.wake();
 	}
 
-	private rest(now: number): void {
-		this.turn.end();
-		const ms = FIRST_REST_MS * 2 ** (this.inVain - MOST_IN_VAIN);
-		this.pauseUntil(now + Math.min(ms, LONGEST_REST_MS));
+	private tryLater(error: ServiceError, now: number, pauseMs: number): void {
+		this.observe(error, now);
+		this.limits.pause(now + pauseMs);
 	}
 
 	private observe(error: ServiceError, now: number): void {
 		this.refusal = error;
+		this.hasTried = true;
 		this.quietSince ??= now;
-		this.askedUntil = Math.max(this.askedUntil, now + (error.retryAfterMs ?? 0));
-		this.pauseUntil(this.askedUntil);
+		if (error.retryAfterMs !== undefined) this.keepTo(now + error.retryAfterMs, true);
 	}
 
-	private pauseUntil(moment: number): void {
-		this.pausedUntil = Math.max(this.pausedUntil, moment);
-		this.turn.pause(this.pausedUntil);
-		this.limits.pause(this.pausedUntil);
+	/** Sends nothing before a moment. @param isAsked whether the service has asked for it */
+	private keepTo(until: number, isAsked: boolean): void {
+		const { limits, turn, pause } = this;
+		if (pause && pause.until >= until) return;
+		this.pause = { until, isAsked, isBesideTasks: limits.unfinished + limits.underWay > 0 };
+		turn.pause(until);
+		limits.pause(until);
 	}
 
-	/** Whether the service has asked for a pause that is not over. */
+	/** Whether a pause is not over. */
 	get isPaused(): boolean {
-		return clock.now() < this.pausedUntil;
+		return this.pause !== undefined && clock.now() < this.pause.until;
 	}
 
 	/** Whether something is left to order in this turn, as far as known. */
 	get isCreating(): boolean {
-		return !this.isOver && (this.oneAtATime.isBusy || this.limits.underWay > 0);
+		return !this.isOver && this.line.length + this.limits.underWay > 0;
 	}
 
 	/** Admits no further order. @param error why; undefined if the run orders nothing more */
 	close(error?: ServiceError): void {
 		this.closed ??= { error };
-		this.wake();
+		this.line.wake();
 	}
 
 	/** Why nothing more is ordered, for good. */
@@ -294,6 +294,6 @@ export class CreateQueue {
 	private goOn(): void {
 		this.quietSince = undefined;
 		this.turn.noteProgress();
-		this.wake();
+		this.line.wake();
 	}
 }

@@ -11,9 +11,11 @@ import { ServiceError } from '../service/serviceError';
 import { clock, graceAfterStop, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import type { CreateQueue, TurnOfQueue } from './createQueue';
+import type { Ticket } from './accountLimits';
+import type { CreateQueue } from './createQueue';
 import type { Journal } from './journal';
-import { placeOf, type TaskEntry } from './taskEntry';
+import type { TurnOfQueue } from './orderLine';
+import { errorOf, placeOf, storedError, type TaskEntry } from './taskEntry';
 
 /**
  * Whether a task may have been created, although the create failed. A create may be sent again only if there is
@@ -33,7 +35,9 @@ type Sent =
 	| { outcome: 'refused'; error: ServiceError }
 	/** Nobody knows whether the service took the task. */
 	| { outcome: 'unknown'; error: ServiceError }
-	/** There is no task of this item. */
+	/** The service certainly did not take the task, and says nothing of a later time. */
+	| { outcome: 'turnedDown'; error: ServiceError }
+	/** Nothing was sent, and will be. */
 	| { outcome: 'failed'; error: unknown };
 
 const LATE = 'The service did not answer in time';
@@ -43,8 +47,6 @@ const LATE_HINT = {
 
 /** Creates the tasks of one run. An order is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
-	private readonly refusals = new RefusalsInARow();
-
 	private readonly graceIsOver: Promise<undefined>;
 	private readonly isStopStored: () => Promise<boolean>;
 
@@ -85,39 +87,56 @@ export class TaskCreator {
 		until = Infinity,
 		deadline = Infinity,
 	): Promise<boolean> {
-		// While a task of this run is unfinished, the run waits for its end.
-		const patience = () =>
-			Math.max(plan.patienceMs, this.queue.limits.unfinished > 0 ? plan.timeoutMs : 0);
-		let refusals = 0;
-		for (let tries = 0; ; tries++) {
+		const { patienceMs, timeoutMs } = plan;
+		let wasSent = false;
+		for (let isFirst = false; ; isFirst = true) {
 			const lastAt = Math.min(until, deadline);
-			const entered = await settled(this.queue.enter(patience, lastAt, tries > 0));
-			if ('error' in entered) throw refusals > 0 ? entered.error : notSent(entered.error);
+			const { refused } = entry;
+			const order = { patienceMs, timeoutMs, until: lastAt, refused, isFirst };
+			const entered = await settled(this.queue.enter(order));
+			if ('error' in entered) throw wasSent ? entered.error : whyNot(entry, entered.error);
 			const ticket = entered.value;
 			if (ticket === undefined) return false;
 			const sent = await this.sendOnce(entry, plan, until, deadline);
 			switch (sent.outcome) {
 				case 'accepted':
-					this.refusals.reset();
 					this.queue.accepted(ticket);
 					return true;
 				case 'notSent':
 					this.queue.ended();
 					break;
 				case 'refused':
-					refusals++;
+					wasSent = true;
 					this.queue.refused(ticket, sent.error);
+					break;
+				case 'turnedDown':
+					if (this.isRefused(entry, ticket, sent.error)) throw sent.error;
 					break;
 				case 'unknown':
 					this.onFailure();
 					this.queue.doubtful(ticket, sent.error);
-					throw this.explain(plan, sent.error);
+					throw unknown(plan, sent.error);
 				case 'failed':
 					this.onFailure();
 					this.queue.ended();
-					throw this.explain(plan, sent.error);
+					throw sent.error;
 			}
 		}
+	}
+
+	/** @returns whether the item is refused for good; otherwise it comes in again */
+	private isRefused(entry: TaskEntry, ticket: Ticket, error: ServiceError): boolean {
+		const { entries } = this.journal;
+		const others = entries.flatMap((other) => (other === entry ? [] : (other.refused ?? [])));
+		if (this.queue.judge(ticket, error, entry.refused, others) === 'again') {
+			const { sentAt } = ticket;
+			entry.refused ??= { sentAt, at: clock.now(), error: storedError(ItemError.from(error)) };
+			this.queue.comesAgain(ticket, error);
+			return false;
+		}
+		this.onFailure();
+		this.queue.ended();
+		return true;
 	}
 
 	/**
@@ -162,7 +181,7 @@ export class TaskCreator {
 		const { error } = sent;
 		if (!(error instanceof ServiceError)) return { outcome: 'failed', error };
 		if (error.isToSendAgain) return { outcome: 'refused', error };
-		return { outcome: isUnknown(error) ? 'unknown' : 'failed', error };
+		return { outcome: isUnknown(error) ? 'unknown' : 'turnedDown', error };
 	}
 
 	private async request(
@@ -202,25 +221,14 @@ export class TaskCreator {
 		else if (isLate) logger.warn(`${line}, after the call had ended`);
 		else logger.info(line);
 	}
+}
 
-	private explain(item: CreatePlan, error: unknown): unknown {
-		if (!(error instanceof ServiceError)) return error;
-		if (isUnknown(error)) {
-			this.refusals.reset();
-			return this.unknown(item, error);
-		}
-		if (this.refusals.isOfAll(error, this.queue.hasCreated)) this.queue.close(error);
-		else this.queue.refusedOnce();
-		return error;
-	}
-
-	/** The create is never sent again: if the service took the first one, the second would be paid for, too. */
-	private unknown(item: CreatePlan, cause: Error): ItemError {
-		const why =
-			'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.';
-		const message = `${NOT_KNOWN}. ${cause.message}`;
-		return new ItemError(message, { ...ItemError.because(cause, why), task: echo(item) });
-	}
+/** The create is never sent again: if the service took the first one, the second would be paid for, too. */
+function unknown(item: CreatePlan, cause: Error): ItemError {
+	const why =
+		'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.';
+	const message = `${NOT_KNOWN}. ${cause.message}`;
+	return new ItemError(message, { ...ItemError.because(cause, why), task: echo(item) });
 }
 
 /** Resolves at a moment of the clock. */
@@ -229,66 +237,13 @@ const lateAt = async (moment: number, signal: AbortSignal): Promise<'late'> => {
 	return 'late';
 };
 
-/** The message says so, since an item that leaves does not show the description. */
-export const notSent = (error: unknown): unknown =>
-	error instanceof ItemError
-		? new ItemError(`This item was not sent. ${error.message}`, error)
-		: error;
-
-/** So many refusals in a row that are alike end a batch: they may concern one item each, or whatever is sent. */
-const MOST_ALIKE = 5;
-
-/** The same for refusals that concern the key or the address as a rule. */
-const MOST_OF_ALL = 3;
-
 /**
- * How many refusals in a row show that the service will take no item. Before the first task the key and the address are
- * in question. A task that was taken shows that both were right.
+ * Why an order is not sent. The message says so, since an item that leaves does not show the description; an item that was
+ * refused has its own refusal.
  */
-function enough({ kind, meaning }: ServiceError, hasCreated: boolean): number {
-	const { scope, mayBeItem } = meaning;
-	// How large a request is concerns that request alone.
-	if (kind === 'tooLarge') return Infinity;
-	if (scope === 'account') return 1;
-	const isOfItem = scope === 'item' || mayBeItem;
-	if (hasCreated) return isOfItem ? Infinity : MOST_OF_ALL;
-	if (scope === 'item') return MOST_ALIKE;
-	return mayBeItem ? MOST_OF_ALL : 1;
-}
-
-/** The text of a refusal without the words that have a digit: ids and moments differ each time. */
-const textOf = ({ message }: ServiceError): string =>
-	message
-		.split(/\s+/)
-		.filter((word) => !/\d/.test(word))
-		.join(' ');
-
-/** Decides when refusals of creates end a batch. */
-class RefusalsInARow {
-	private last: ServiceError | undefined;
-	private inARow = 0;
-
-	/** A create was taken, or nobody knows whether it was taken. */
-	reset(): void {
-		this.last = undefined;
-		this.inARow = 0;
-	}
-
-	/**
-	 * A create was certainly not taken, and is not sent again.
-	 *
-	 * @param hasCreated whether the service has taken a task of this run
-	 * @returns whether the service will take no item
-	 */
-	isOfAll(refusal: ServiceError, hasCreated: boolean): boolean {
-		this.inARow = this.last !== undefined && this.isLike(refusal, this.last) ? this.inARow + 1 : 1;
-		this.last = refusal;
-		return this.inARow >= enough(refusal, hasCreated);
-	}
-
-	/** A refusal of the key is told by its status. Of the others the text decides, too. */
-	private isLike(one: ServiceError, other: ServiceError): boolean {
-		if (one.statusCode !== other.statusCode) return false;
-		return one.meaning.scope !== 'item' || textOf(one) === textOf(other);
-	}
+export function whyNot({ refused }: TaskEntry, error: unknown): unknown {
+	if (!(error instanceof ItemError)) return error;
+	return refused
+		? errorOf(refused.error)
+		: new ItemError(`This item was not sent. ${error.message}`, error);
 }

@@ -9,6 +9,7 @@ import type { CreatedTask } from '../service/client';
 import { clock } from '../shared/clock';
 import { readStored } from '../shared/json';
 import { type Beginning, beginningOf, executionsBefore } from './executionsBefore';
+import { replanned } from './replanned';
 import {
 	endedRun,
 	revivedEntries,
@@ -20,7 +21,7 @@ import {
 	type TurnId,
 	VERSION,
 } from './storedJournal';
-import { mayOrder, readAgain, reopened, replanned, type TaskEntry, taskIdsIn } from './taskEntry';
+import { mayOrder, readAgain, reopened, type TaskEntry, taskIdsIn } from './taskEntry';
 
 /** The name of the function that gives the whole journal to the next try in the same process. */
 const WHOLE = 'whole';
@@ -212,12 +213,12 @@ export class Journal {
 	}
 
 	/** What the queue of creates knows, and a later turn needs. */
-	get queue(): Pick<StoredRun, 'quietSince' | 'pausedUntil' | 'inVain' | 'limits'> {
+	get queue(): Pick<StoredRun, 'quietSince' | 'pausedUntil' | 'breaker' | 'limits'> {
 		return { ...this.run, pausedUntil: this.node.pausedUntil };
 	}
 
-	set queue({ quietSince, pausedUntil, inVain, limits }) {
-		Object.assign(this.run, { quietSince, inVain, limits });
+	set queue({ quietSince, pausedUntil, breaker, limits }) {
+		Object.assign(this.run, { quietSince, breaker, limits });
 		this.node.pausedUntil = pausedUntil;
 	}
 
@@ -251,6 +252,7 @@ export class Journal {
 	created(entry: TaskEntry, { taskId, record, sent }: SentTask): void {
 		Object.assign(entry, { state: 'created', taskId, record, sent, createdAt: clock.now() });
 		delete entry.again;
+		delete entry.refused;
 		delete entry.task;
 	}
 

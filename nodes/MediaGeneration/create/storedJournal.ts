@@ -7,6 +7,7 @@ import { furtherFields } from '../report/taskItems';
 import { hasEnded, type TaskRecord, withoutFiles } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { isSame } from '../shared/json';
+import type { BreakerState } from './circuitBreaker';
 import { begunAnew, fail, lacksFile, type TaskEntry } from './taskEntry';
 
 /** A turn: its execution and its number. */
@@ -44,8 +45,8 @@ export interface StoredRun {
 	quietSince?: number | undefined;
 	/** Until when the service has asked to send nothing. */
 	pausedUntil?: number | undefined;
-	/** How many orders in a row have no known outcome. */
-	inVain?: number | undefined;
+	/** What orders in vain have told. */
+	breaker?: BreakerState | undefined;
 	/** What was learnt of the account's limits. */
 	limits?: IDataObject | undefined;
 	/** The turns whose rows are in n8n's store. */

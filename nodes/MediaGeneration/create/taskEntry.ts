@@ -2,18 +2,13 @@ import type { IBinaryData, IDataObject } from 'n8n-workflow';
 
 import type { Deliveries } from '../callback/delivery';
 import { echo } from '../plan/inputFile';
-import {
-	type CreatePlan,
-	isAwaited,
-	type ItemPlan,
-	referenceOf,
-	type TaskPlan,
-} from '../plan/planTypes';
+import { type CreatePlan, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError } from '../shared/itemError';
 import { isCutDataUri } from '../shared/media';
+import type { Refusal } from './circuitBreaker';
 import type { TurnId } from './storedJournal';
 
 /** An error as plain data, as n8n stores it. */
@@ -44,6 +39,8 @@ export interface TaskEntry {
 	taskId?: string | undefined;
 	/** The turn that was killed or stopped, and may have created the task. */
 	doubtIn?: TurnId | undefined;
+	/** The first refusal of the order, if the order is to be sent again. */
+	refused?: Refusal | undefined;
 	/** The answer to the order, and the model and the input that were sent. */
 	record?: IDataObject | undefined;
 	sent?: IDataObject | undefined;
@@ -241,59 +238,4 @@ export function ownFields({ plan, ...entry }: TaskEntry): IDataObject {
 		...(taskId !== undefined && costUsd !== undefined && { estimatedCostUsd: costUsd }),
 		...(before.length > 0 && { failedTaskIds: before }),
 	};
-}
-
-/**
- * The entries of a run that is planned anew. What is ordered stays as it is, whatever the parameters say now; what failed
- * or was not ordered takes the new parameters.
- *
- * @param before the entries of the try before
- * @param items in the order of the input items
- * @param mayFailAgain whether what has failed is tried again
- * @returns in the order of the input items
- */
-export function replanned(
-	before: readonly TaskEntry[],
-	items: readonly ItemPlan[],
-	mayFailAgain = true,
-): TaskEntry[] {
-	const known = new Map(before.map((entry) => [placeOf(entry), entry]));
-	const planned = items.flatMap((plan) => {
-		const entry = known.get(placeOf(plan));
-		if (entry?.end === 'error' && !mayFailAgain) return [entry];
-		return plan.kind === 'refused' ? refused(plan, entry, before) : entryOf(plan, entry);
-	});
-	const places = new Set(planned.map(placeOf));
-	const left = before.filter((entry) => isOrdered(entry) && !places.has(placeOf(entry)));
-	return [...planned, ...left].sort((a, b) => a.itemIndex - b.itemIndex || a.part - b.part);
-}
-
-type Refused = Extract<ItemPlan, { kind: 'refused' }>;
-type Planned = Exclude<ItemPlan, Refused>;
-
-function entryOf(plan: Planned, known: TaskEntry | undefined): TaskEntry {
-	const { itemIndex, part } = plan;
-	if (known && isOrdered(known)) {
-		const isAlike = known.plan === undefined || known.plan.kind === plan.kind;
-		return isAlike ? { ...known, plan } : known;
-	}
-	// A task that was only read is read on, if it is still the same one.
-	if (known && plan.kind === 'read' && known.taskId === plan.taskId) return { ...known, plan };
-	return { itemIndex, part, plan, state: 'free', ...(known?.failed && { failed: known.failed }) };
-}
-
-/** The refusal of an item concerns what is not ordered. @returns none if all is ordered */
-function refused(
-	{ itemIndex, part, error }: Refused,
-	known: TaskEntry | undefined,
-	before: readonly TaskEntry[],
-): TaskEntry[] {
-	const isLeft = (entry: TaskEntry) => entry.itemIndex === itemIndex && !isOrdered(entry);
-	const left = known && isOrdered(known) ? before.find(isLeft)?.part : part;
-	const free = left !== undefined && { itemIndex, part: left, plan: undefined, state: 'free' };
-	// Without a plan nobody can go on with the task, which the error names.
-	const entry = (free || (known?.plan === undefined && { ...known })) as TaskEntry | false;
-	if (!entry) return [];
-	fail(entry, error);
-	return [entry];
 }

@@ -1,6 +1,6 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { notSent } from '../create/createTask';
+import { whyNot } from '../create/createTask';
 import type { Journal } from '../create/journal';
 import { fail, isToOrder, ownFields, type TaskEntry } from '../create/taskEntry';
 import { sleepAndRunAgain } from '../n8n/runAgain';
@@ -91,7 +91,7 @@ export function nextOrderAt(journal: Journal, pausedUntil = -Infinity): number {
 export function endUnsent({ queue: { closedBy }, journal }: RunContext): void {
 	if (closedBy === undefined) return;
 	for (const entry of journal.entries.filter(isToOrder)) {
-		fail(entry, ItemError.from(notSent(ItemError.from(closedBy)), ownFields(entry)));
+		fail(entry, ItemError.from(whyNot(entry, ItemError.from(closedBy)), ownFields(entry)));
 	}
 }
 

@@ -100,10 +100,14 @@ export function nextStep(entry: TaskEntry, view: RunView, now: number): Step {
 }
 
 function orderStep(entry: TaskEntry, plan: CreatePlan, view: RunView, now: number): Step {
-	const { state, doubtIn, again } = entry;
+	const { state, doubtIn, again, refused } = entry;
 	if (state === 'sent') return { kind: 'failed', error: inDoubt(plan, doubtIn) };
-	if (view.isStopping) return again ? failed(again) : { kind: 'left' };
-	if (again && now >= again.until) return failed(again);
+	// What an earlier order of the item came to is the reason if there is no later order.
+	const before = refused?.error ?? again?.failure;
+	const until = Math.min(again?.until ?? Infinity, view.endsAt, view.orderUntil);
+	if (before && (view.isStopping || now >= until))
+		return { kind: 'failed', error: errorOf(before) };
+	if (view.isStopping) return { kind: 'left' };
 	if (now >= view.endsAt) {
 		const error = new ItemError(
 			'This item was not sent: n8n cancels the execution soon, because its time limit is over',
@@ -117,8 +121,6 @@ function orderStep(entry: TaskEntry, plan: CreatePlan, view: RunView, now: numbe
 	}
 	return { kind: 'order', at: again?.at ?? now };
 }
-
-const failed = ({ failure }: OrderAgain): Step => ({ kind: 'failed', error: errorOf(failure) });
 
 /** Whether a success has been without a usable link for so long that no link comes any more. */
 function isLinkless(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number): boolean {

@@ -6,7 +6,7 @@ import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import type { Journal } from '../create/journal';
 import { holdsPlace, isToOrder, type TaskEntry } from '../create/taskEntry';
-import { calledSince, hangsUp, isTool, stopSignal } from '../n8n/internals';
+import { calledSince, hangsUp, isTool, modeOf, stopSignal } from '../n8n/internals';
 import { stretchOf } from '../n8n/stretch';
 import type { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
@@ -104,15 +104,9 @@ export class RunContext {
 		const { limits, ...state } = journal.queue;
 		this.limits = limits ? AccountLimits.fromStored(limits) : new AccountLimits();
 		const { turn, signal } = this;
-		this.queue = new CreateQueue(
-			this.limits,
-			new RequestGap(),
-			turn,
-			signal,
-			state,
-			Math.random,
-			most,
-		);
+		const stopsAtFailure = ifSomeFail === 'stop' && !context.continueOnFail();
+		const rules = { most, stopsAtFailure, isWatched: modeOf(context) === 'manual' };
+		this.queue = new CreateQueue(this.limits, new RequestGap(), turn, signal, state, rules);
 		const onFailure = () => this.stopOrdering();
 		const { client } = connection;
 		const { queue } = this;

@@ -24,6 +24,7 @@ const page = (retryAfterMs?: number) =>
 	});
 
 interface Given {
+	stopsAtFailure?: boolean;
 	places?: number;
 	signal?: AbortSignal | undefined;
 	/** *Sleep After*; Infinity for a run that is held. */
@@ -32,18 +33,28 @@ interface Given {
 }
 
 /** A queue with so many places, whose random pauses are as long as they can be. */
-function opened({ places = 10, signal, suspendAfterMs = Infinity, state = {} }: Given = {}) {
+function opened({
+	places = 10,
+	signal,
+	suspendAfterMs = Infinity,
+	state = {},
+	stopsAtFailure = false,
+}: Given = {}) {
 	const clock = new FakeClock();
 	const limits = new AccountLimits(() => 0.5);
 	const stretch = { beganAt: 0, isStored: false, startedAt: 0 };
 	const began = { startedAt: 0, runStartedAt: 0, hasSlept: false };
 	const turn = new Turn({ ...began, suspendAfterMs, stretch, signal });
-	const queue = new CreateQueue(limits, new RequestGap(), turn, signal, state, () => 1, places);
+	const queue = new CreateQueue(limits, new RequestGap(), turn, signal, state, {
+		random: () => 1,
+		most: places,
+		stopsAtFailure,
+	});
 	return { clock, queue, turn };
 }
 
 const come = async (queue: CreateQueue, patienceMs = HOUR, until = Infinity, isFirst = false) =>
-	await queue.enter(() => patienceMs, until, isFirst);
+	await queue.enter({ patienceMs, timeoutMs: 0, until, isFirst });
 
 async function enter(queue: CreateQueue, patienceMs = HOUR): Promise<Ticket> {
 	const ticket = await come(queue, patienceMs);
@@ -99,14 +110,13 @@ describe('places', () => {
 			queue.accepted((await come(queue, HOUR, Infinity, isFirst))!);
 			order.push(name);
 		};
-		// The first one stands at the door already.
 		const all = [wait('a', false), wait('b', false), wait('c', false), wait('refused', true)];
 		for (let count = 0; count < 4; count++) {
 			queue.finished();
 			await passes();
 		}
 		await Promise.all(all);
-		expect(order).toEqual(['a', 'refused', 'b', 'c']);
+		expect(order).toEqual(['refused', 'a', 'b', 'c']);
 	});
 });
 
@@ -116,11 +126,7 @@ describe('a pause that the service asks for', () => {
 		await fill(queue, 1);
 		queue.refused(await enter(queue), tooMany(HOUR));
 		clock.sleep = async () => await new Promise(() => undefined);
-		const waiting = queue.enter(
-			() => (queue.limits.unfinished > 0 ? 2 * HOUR : SECOND),
-			Infinity,
-			false,
-		);
+		const waiting = queue.enter({ patienceMs: SECOND, timeoutMs: 2 * HOUR, until: Infinity });
 		queue.finished();
 		expect(await Promise.race([settled(waiting), passes()])).toBeUndefined();
 	});
@@ -192,7 +198,7 @@ describe('a connection that did not come about', () => {
 		await expect(enter(queue)).rejects.toThrow('Not there');
 	});
 
-	it('is followed by ever longer pauses, up to half a minute, until a task is accepted', async () => {
+	it('is followed by ever longer pauses, up to 20 s, until a task is accepted', async () => {
 		const { queue, clock } = opened();
 		await fill(queue, 1);
 		clock.sleeps.length = 0;
@@ -202,7 +208,7 @@ describe('a connection that did not come about', () => {
 		clock.pass(SECOND);
 		queue.refused(await enter(queue), unreachable());
 		await enter(queue);
-		expect(clock.sleeps.map((ms) => ms / SECOND)).toEqual([1, 2, 4, 8, 16, 30, 30, 1]);
+		expect(clock.sleeps.map((ms) => ms / SECOND)).toEqual([1, 2, 4, 8, 16, 20, 20, 1]);
 	});
 
 	it('is no doubt, however often, and ends no turn', async () => {
@@ -258,7 +264,10 @@ describe('an order in doubt', () => {
 		await doubt(queue, 1);
 		expect(turn.isOver).toBe(true);
 		expect(await come(queue)).toBeUndefined();
-		expect(queue.state).toMatchObject({ inVain: 3, pausedUntil: clock.now() + MINUTE });
+		expect(queue.state).toMatchObject({
+			breaker: { doubts: 3 },
+			pausedUntil: clock.now() + MINUTE,
+		});
 	});
 
 	it('after two others in a row has a held run rest for a minute, then for ever longer, up to ten', async () => {
@@ -277,7 +286,10 @@ describe('an order in doubt', () => {
 	});
 
 	it('is counted on in the next turn', async () => {
-		const { queue, turn } = opened({ suspendAfterMs: HOUR, state: { inVain: 2 } });
+		const { queue, turn } = opened({
+			suspendAfterMs: HOUR,
+			state: { breaker: { inVain: 2, doubts: 2 } },
+		});
 		await doubt(queue, 1);
 		expect(turn.isOver).toBe(true);
 	});
@@ -287,7 +299,7 @@ describe('an order in doubt', () => {
 		await doubt(queue, 2);
 		await fill(queue, 1);
 		await doubt(queue, 2);
-		expect([turn.isOver, queue.state.inVain]).toEqual([false, 2]);
+		expect([turn.isOver, queue.state.breaker?.doubts]).toEqual([false, 2]);
 	});
 
 	it('counts once with those that were under way together', async () => {
@@ -298,7 +310,56 @@ describe('an order in doubt', () => {
 		clock.pass(SECOND);
 		for (const ticket of together) queue.doubtful(ticket, page());
 		await doubt(queue, 1);
-		expect([turn.isOver, queue.state.inVain]).toEqual([false, 2]);
+		expect([turn.isOver, queue.state.breaker?.doubts]).toEqual([false, 2]);
+	});
+});
+
+describe('a refused item', () => {
+	const notFound = () => new ServiceError('notFound', 'Not found', { statusCode: 404 });
+	const rules = { patienceMs: HOUR, timeoutMs: 0, until: Infinity };
+
+	/** An item is refused; it waits beside three others. */
+	async function refusedBeside(given: Given = {}) {
+		const setup = opened(given);
+		const { queue, clock } = setup;
+		await fill(queue, 1);
+		const ticket = await enter(queue);
+		const at = clock.now();
+		queue.comesAgain(ticket, notFound());
+		const order: string[] = [];
+		const wait = async (name: string, more = {}) => {
+			const entered = (await queue.enter({ ...rules, ...more }))!;
+			order.push(name);
+			return entered;
+		};
+		const refusal = { sentAt: ticket.sentAt, at, error: { message: 'Not found' } };
+		const all = [wait('a'), wait('b'), wait('c'), wait('refused', { refused: refusal })] as const;
+		return { ...setup, order, all, at };
+	}
+
+	it('comes in again after the others, while none of them is taken', async () => {
+		const { queue, order, all } = await refusedBeside();
+		for (const entered of all.slice(0, 3)) queue.comesAgain(await entered, notFound());
+		await all[3];
+		expect(order).toEqual(['a', 'b', 'c', 'refused']);
+	});
+
+	it('goes before the others when another one was taken and its time has come', async () => {
+		const { queue, clock, order, all } = await refusedBeside({ places: 3 });
+		queue.accepted(await all[0]);
+		queue.accepted(await all[1]);
+		clock.pass(20 * SECOND);
+		queue.finished();
+		await all[3];
+		expect(order).toEqual(['a', 'b', 'refused']);
+	});
+
+	it('of a run that stops at a failure holds up the others until then', async () => {
+		const { queue, clock, order, all, at } = await refusedBeside({ stopsAtFailure: true });
+		queue.accepted(await all[0]);
+		await all[3];
+		expect(order).toEqual(['a', 'refused']);
+		expect(clock.now() - at).toBeGreaterThanOrEqual(20 * SECOND);
 	});
 });
 

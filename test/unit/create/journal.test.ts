@@ -368,11 +368,14 @@ describe('what n8n stores', () => {
 	it('has a pause that the service asks for, for the next round of a loop, too', () => {
 		jest.spyOn(Date, 'now').mockReturnValue(EPOCH);
 		new FakeClock();
-		const context = begun({}, (journal) => (journal.queue = { pausedUntil: HOUR, inVain: 2 }));
+		const context = begun(
+			{},
+			(journal) => (journal.queue = { pausedUntil: HOUR, breaker: { inVain: 2, doubts: 2 } }),
+		);
 		const again = new Journal(contextOf({}, context)).queue;
-		expect(again).toMatchObject({ pausedUntil: HOUR, inVain: 2 });
+		expect(again).toMatchObject({ pausedUntil: HOUR, breaker: { inVain: 2, doubts: 2 } });
 		const next = new Journal(contextOf({ runIndex: 1 }, context)).queue;
-		expect([next.pausedUntil, next.inVain]).toEqual([HOUR, undefined]);
+		expect([next.pausedUntil, next.breaker]).toEqual([HOUR, undefined]);
 	});
 });
 

@@ -1,9 +1,5 @@
-import {
-	placeOf,
-	replanned,
-	takeOver,
-	type TaskEntry,
-} from '../../../nodes/MediaGeneration/create/taskEntry';
+import { replanned } from '../../../nodes/MediaGeneration/create/replanned';
+import { placeOf, takeOver, type TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { createdEntry, entryOf, plan, readPlan } from './entries';

@@ -1,0 +1,195 @@
+import type { ServiceError } from '../service/serviceError';
+import type { StoredError } from './taskEntry';
+
+/** The first refusal of an item's order: when the order left, and when the refusal came. Milliseconds of the clock. */
+export interface Refusal {
+	sentAt: number;
+	at: number;
+	error: StoredError;
+}
+
+/** The pause between two probes doubles from the first to the longest. A refused item waits for the longest one. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 20_000;
+
+/** A disturbance lasts no longer than this: who is refused for longer is refused for good. */
+const LONGEST_DISTURBANCE_MS = 5 * 60_000;
+
+/** So long the service may refuse all orders; thirty probes have room in this time. */
+const LONGEST_STRETCH_MS = 10 * 60_000;
+
+/** So many orders without a known outcome in a row cost more than a wait: the run rests. The rests double. */
+const MOST_DOUBTS = 3;
+const FIRST_REST_MS = 60_000;
+const LONGEST_REST_MS = 10 * 60_000;
+
+/** So many refusals in a row that are alike end a batch whose first task was not taken yet. */
+const MOST_ALIKE = 5;
+const MOST_ALIKE_OF_KEY = 3;
+
+/** What a breaker knows, as plain data. All times are milliseconds of the clock. */
+export interface BreakerState {
+	/** The orders in vain since the last task was taken, and those of them whose outcome nobody knows. */
+	inVain: number;
+	doubts: number;
+	/** When the first of these orders was refused. */
+	refusedAt?: number | undefined;
+	/** When the last order that was taken left, and when its answer came. */
+	taken?: { sentAt: number; at: number } | undefined;
+}
+
+/** What a refusal means: the item has failed, it comes in again, or no item of the run will be taken. */
+export type Verdict = 'its own' | 'again' | 'of all';
+
+/**
+ * The circuit breaker of the orders. A refusal is the item's own only if the service takes others.
+ *
+ * - _Before the first task_ refusals that are alike end the batch: the key, the address or the model is wrong.
+ * - _Closed_: orders go out as the limits of the account admit them.
+ * - _Open_, after an order in vain: a proxy, a firewall or the service may be disturbed. One order at a time goes out as a
+ *   probe, after a growing pause. Items that were never refused go first. A probe that is taken closes the breaker.
+ * - A refused item comes in again after a pause. It is refused for good at its second refusal, if the service took another
+ *   order in between; or if its first order was under way together with one that was taken, and nobody else was refused
+ *   since. No disturbance explains both refusals then. Without such a witness the time tells: no disturbance lasts as long.
+ */
+export class CircuitBreaker {
+	private state: BreakerState;
+	private alike: { refusal: ServiceError; count: number } | undefined;
+
+	/** When the orders that were in vain last came back. Orders that were under way together count once. */
+	private countedAt: number | undefined;
+
+	/**
+	 * @param state what the breaker of an earlier turn knew
+	 * @param isWatched whether somebody waits for the run, and can order again: then a second refusal is enough
+	 * @param random for the jitter, from 0 to 1
+	 */
+	constructor(
+		state: BreakerState | undefined,
+		private readonly isWatched: boolean,
+		private readonly random: () => number,
+	) {
+		this.state = state ?? { inVain: 0, doubts: 0 };
+	}
+
+	toStored(): BreakerState {
+		return this.state;
+	}
+
+	/** Whether one order at a time goes out. */
+	get isOpen(): boolean {
+		return this.state.inVain > 0;
+	}
+
+	/** Whether the service refuses everything for so long that no further item waits for it. */
+	isOver(now: number): boolean {
+		const { refusedAt = now } = this.state;
+		return now - refusedAt >= LONGEST_STRETCH_MS;
+	}
+
+	/** When a refused item comes in again, milliseconds of the clock. */
+	againAt({ at }: Refusal): number {
+		return at + LONGEST_PAUSE_MS;
+	}
+
+	/** Whether the service takes orders again, and took one that left after a refusal. */
+	hasWitness({ at }: Refusal): boolean {
+		const { taken } = this.state;
+		return !this.isOpen && taken !== undefined && taken.sentAt >= at;
+	}
+
+	/** The service took an order. */
+	taken(sentAt: number, now: number): void {
+		this.alike = undefined;
+		this.state = { inVain: 0, doubts: 0, taken: { sentAt, at: now } };
+	}
+
+	/**
+	 * @param refusal of an order that is certainly not taken
+	 * @param hasTaken whether the service has taken a task of this run
+	 * @param before the first refusal of the same item
+	 * @param others the first refusals of the other items
+	 */
+	judge(
+		refusal: ServiceError,
+		sentAt: number,
+		hasTaken: boolean,
+		before: Refusal | undefined,
+		others: readonly Refusal[],
+	): Verdict {
+		const { kind, statusCode, meaning } = refusal;
+		// How large a request is concerns that request alone, and so does what was not sent.
+		if (kind === 'tooLarge' || statusCode === undefined) return 'its own';
+		if (!hasTaken) return this.isOfAll(refusal) ? 'of all' : 'its own';
+		if (meaning.scope === 'account') return 'of all';
+		return before && this.isItsOwn(before, sentAt, others) ? 'its own' : 'again';
+	}
+
+	private isItsOwn(before: Refusal, sentAt: number, others: readonly Refusal[]): boolean {
+		if (this.isWatched || sentAt - before.at >= LONGEST_DISTURBANCE_MS) return true;
+		const { taken, doubts } = this.state;
+		if (taken === undefined) return false;
+		if (taken.sentAt >= before.at) return true;
+		const isAlone = doubts === 0 && !others.some(({ at }) => at > taken.at);
+		return taken.at > before.sentAt && isAlone;
+	}
+
+	/** Whether a refusal before the first task shows that no item will be taken. */
+	private isOfAll(refusal: ServiceError): boolean {
+		const { scope, mayBeItem } = refusal.meaning;
+		const count = this.alike && isLike(refusal, this.alike.refusal) ? this.alike.count + 1 : 1;
+		this.alike = { refusal, count };
+		// It costs nothing to try the next item at once, alone.
+		this.state.inVain++;
+		return count >= (scope === 'item' ? MOST_ALIKE : mayBeItem ? MOST_ALIKE_OF_KEY : 1);
+	}
+
+	/**
+	 * An order was not taken, and cost nothing.
+	 *
+	 * @param isRefused whether the service, or something before it, refused the order; otherwise nothing was reached
+	 * @returns the pause before the next probe, milliseconds
+	 */
+	refused(sentAt: number, now: number, isRefused: boolean): number {
+		if (isRefused) this.state.refusedAt ??= now;
+		return this.count(sentAt, now) ? this.pauseMs() : 0;
+	}
+
+	/**
+	 * Nobody knows whether the service took an order.
+	 *
+	 * @returns the pause before the next probe, milliseconds, and whether the run rests meanwhile
+	 */
+	doubtful(sentAt: number, now: number): { pauseMs: number; isRest: boolean } {
+		this.alike = undefined;
+		if (!this.count(sentAt, now)) return { pauseMs: 0, isRest: false };
+		const rests = ++this.state.doubts - MOST_DOUBTS;
+		if (rests < 0) return { pauseMs: this.pauseMs(), isRest: false };
+		return { pauseMs: Math.min(FIRST_REST_MS * 2 ** rests, LONGEST_REST_MS), isRest: true };
+	}
+
+	private count(sentAt: number, now: number): boolean {
+		if (this.countedAt !== undefined && sentAt < this.countedAt) return false;
+		this.countedAt = now;
+		this.state.inVain++;
+		return true;
+	}
+
+	private pauseMs(): number {
+		const ms = FIRST_PAUSE_MS * 2 ** (this.state.inVain - 1);
+		return Math.min(ms, LONGEST_PAUSE_MS) * (0.5 + this.random() / 2);
+	}
+}
+
+/** A refusal of the key is told by its status. Of the others the text decides, too. */
+function isLike(one: ServiceError, other: ServiceError): boolean {
+	if (one.statusCode !== other.statusCode) return false;
+	return one.meaning.scope !== 'item' || textOf(one) === textOf(other);
+}
+
+/** The text of a refusal without the words that have a digit: ids and moments differ each time. */
+const textOf = ({ message }: ServiceError): string =>
+	message
+		.split(/\s+/)
+		.filter((word) => !/\d/.test(word))
+		.join(' ');

@@ -1,0 +1,167 @@
+import { isTerminal } from './n8n/database';
+import { type StoredRun, WorkflowN8n } from './n8n/workflowN8n';
+import { useProcessedData } from './processedData';
+import {
+	field,
+	IMAGE_MODEL,
+	imageNode,
+	item,
+	keepsGoing,
+	MINUTE,
+	prompts,
+	SECOND,
+	stage,
+	text,
+} from './support';
+import { pass, passUntil } from './time';
+
+/** A stretch in which something before the service, or the service itself, answers every request in the same way. */
+
+useProcessedData();
+const on = stage();
+
+const PAGE = (status: number) => `<html><head><title>${status}</title></head></html>`;
+
+const BLIPS: Array<[string, Record<string, unknown> & { status: number }]> = [
+	['404 as text', { status: 404, body: '404 page not found\n', contentType: 'text/plain' }],
+	['404 as a page', { status: 404, body: PAGE(404) }],
+	['404 as JSON', { status: 404, body: { message: 'no Route matched with those values' } }],
+	['410', { status: 410, body: PAGE(410) }],
+	['403 as a page', { status: 403, body: PAGE(403) }],
+	['403 as JSON', { status: 403, body: { message: 'Forbidden' } }],
+	['401', { status: 401, body: { error: { message: 'invalid api key' } } }],
+	['400', { status: 400, body: { error: 'upstream request failed' } }],
+	['405', { status: 405, body: PAGE(405) }],
+	['422', { status: 422, body: { detail: 'unprocessable' } }],
+	['308', { status: 308, headers: { location: 'https://maintenance.invalid/' } }],
+];
+/** What the limits of the account answer to. */
+const PASSING: typeof BLIPS = [
+	['429', { status: 429, body: { error: 'slow down' } }],
+	['503 with Retry-After', { status: 503, body: { error: 'busy' }, retryAfter: 5 }],
+];
+const created = () => on.creates.filter(({ status }) => status === 200).length;
+
+const begin = (items: Parameters<typeof prompts>, options = {}, node = {}): StoredRun =>
+	new WorkflowN8n(on.workflow(imageNode(options, node), prompts(...items))).begin();
+
+const atEnd = async (run: StoredRun) => await passUntil(() => isTerminal(run.row.status));
+
+const many = (count: number, seconds = 6) =>
+	Array.from({ length: count }, (_, i) =>
+		item(`p${i}`, { latencyMs: [seconds * 500, seconds * 1500] }),
+	);
+
+const refused = (run: StoredRun) => field(run.ran.output, 'error').filter(Boolean);
+
+describe.each([...BLIPS, ...PASSING])('%s', (_what, refusal) => {
+	it.each<[string, number, boolean]>([
+		['3 s', 3 * SECOND, true],
+		['a minute, for creates alone', MINUTE, false],
+		['5 minutes', 5 * MINUTE, true],
+	])('for %s in a batch costs no item', async (_long, ms, ofReads) => {
+		const run = begin(many(40), {}, keepsGoing);
+		await passUntil(() => created() >= 15);
+		on.service.configure({ createStatus: refusal, ...(ofReads && { readStatus: refusal }) });
+		await pass(ms);
+		on.service.resetSettings();
+		await atEnd(run);
+		expect(refused(run)).toEqual([]);
+		expect(created()).toBe(40);
+	});
+
+	it('for 5 minutes costs none of the last items of a batch', async () => {
+		const run = begin(many(20), {}, keepsGoing);
+		await passUntil(() => created() >= 18);
+		on.service.configure({ createStatus: refusal });
+		await pass(5 * MINUTE);
+		on.service.resetSettings();
+		await atEnd(run);
+		expect(refused(run)).toEqual([]);
+		expect(created()).toBe(20);
+	});
+});
+
+it.each(BLIPS)(
+	'%s from the first order on ends a batch within two seconds',
+	async (_what, refusal) => {
+		on.service.configure({ createStatus: refusal });
+		const run = begin(many(40));
+		await atEnd(run);
+		expect(run.row.status).toBe('error');
+		expect(on.creates.length).toBeLessThanOrEqual(5);
+		expect(on.elapsed).toBeLessThan(2 * SECOND);
+	},
+);
+
+describe.each([...BLIPS, ...PASSING])('%s to every read', (_what, refusal) => {
+	it.each([
+		['15 s', 15 * SECOND],
+		['5 minutes', 5 * MINUTE],
+	])('for %s ends no wait for tasks that were read before', async (_long, ms) => {
+		on.service.configure({ latencyMs: MINUTE });
+		const ids = [1, 2].map(() => on.service.createTask(IMAGE_MODEL, { prompt: 'x' }).taskId);
+		const parameters = { resource: 'task', operation: 'wait', taskId: ids.join(',') };
+		const run = new WorkflowN8n(on.workflow({ parameters })).begin();
+		await pass(20 * SECOND);
+		expect(on.requests('GET', '/api/generate/').length).toBeGreaterThan(4);
+		on.service.configure({ readStatus: refusal });
+		await pass(ms);
+		on.service.resetSettings();
+		await atEnd(run);
+		expect(run.row.status).toBe('success');
+		expect(field(run.ran.output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+	});
+});
+
+describe('a refused prompt', () => {
+	const bad = (prompt: string) => item(prompt, { createStatus: 400 });
+	const refusals = () => on.creates.filter(({ status }) => status === 400).length;
+	const minutes = () => on.elapsed / MINUTE;
+
+	it('among others is refused for good at its second order', async () => {
+		const run = begin([...many(20), bad('bad'), ...many(20)], {}, keepsGoing);
+		await atEnd(run);
+		expect(refused(run)).toEqual([text('(HTTP 400)')]);
+		expect([refusals(), created()]).toEqual([2, 40]);
+	});
+
+	it.each([5, 40])('has a run of %d items that stops order one more', async (count) => {
+		const run = begin([...many(count), bad('bad'), ...many(count)], { ifSomeFail: 'stop' });
+		await atEnd(run);
+		expect(run.ran.error?.message).toContain('(HTTP 400)');
+		expect(created()).toBeLessThanOrEqual(count + 2);
+	});
+
+	it('at the end of a batch holds the batch up for five minutes, if no other order was under way with it', async () => {
+		const run = begin([...many(4), bad('bad')], { maxInFlight: 1 }, keepsGoing);
+		await atEnd(run);
+		expect(refused(run)).toEqual([text('(HTTP 400)')]);
+		expect(minutes()).toBeLessThan(7);
+	});
+
+	it.each([
+		['in the middle of a batch', 10],
+		['at the end of a batch', 0],
+	])('thirty times in a row %s costs ten minutes at most', async (_where, after) => {
+		const thirty = Array.from({ length: 30 }, (_, i) => bad(`bad ${i}`));
+		const run = begin([...many(10), ...thirty, ...many(after)], {}, keepsGoing);
+		await atEnd(run);
+		expect(refused(run)).toHaveLength(30);
+		expect(created()).toBe(10 + after);
+		expect(minutes()).toBeLessThan(11);
+	});
+});
+
+it('a key that is revoked in the middle of a batch ends the batch after ten minutes', async () => {
+	const run = begin(many(200), {}, keepsGoing);
+	await passUntil(() => created() >= 15);
+	on.service.configure({ createStatus: 401 });
+	await atEnd(run);
+	expect(on.elapsed / MINUTE).toBeLessThan(12);
+	expect(created()).toBe(15);
+	expect(refused(run).at(-1)).toEqual(
+		text('This item was not sent. The service refused the API key (HTTP 401)'),
+	);
+	expect(on.creates.length).toBeLessThan(70);
+});
