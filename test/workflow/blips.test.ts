@@ -133,11 +133,12 @@ describe('a refused prompt', () => {
 		expect(created()).toBeLessThanOrEqual(count + 2);
 	});
 
-	it('at the end of a batch holds the batch up for five minutes, if no other order was under way with it', async () => {
+	it('alone at the end of a batch is refused for good at its second order', async () => {
 		const run = begin([...many(4), bad('bad')], { maxInFlight: 1 }, keepsGoing);
 		await atEnd(run);
 		expect(refused(run)).toEqual([text('(HTTP 400)')]);
-		expect(minutes()).toBeLessThan(7);
+		expect([refusals(), created()]).toEqual([2, 4]);
+		expect(minutes()).toBeLessThan(1.5);
 	});
 
 	it.each([

@@ -1,9 +1,8 @@
 import type { ServiceError } from '../service/serviceError';
 import type { StoredError } from './taskEntry';
 
-/** The first refusal of an item's order: when the order left, and when the refusal came. Milliseconds of the clock. */
+/** The first refusal of an item's order, and when it came, milliseconds of the clock. */
 export interface Refusal {
-	sentAt: number;
 	at: number;
 	error: StoredError;
 }
@@ -38,6 +37,8 @@ export interface BreakerState {
 	taken?: { sentAt: number; at: number } | undefined;
 }
 
+const NEVER = { sentAt: -Infinity, at: -Infinity };
+
 /** What a refusal means: the item has failed, it comes in again, or no item of the run will be taken. */
 export type Verdict = 'its own' | 'again' | 'of all';
 
@@ -49,8 +50,8 @@ export type Verdict = 'its own' | 'again' | 'of all';
  * - _Open_, after an order in vain: a proxy, a firewall or the service may be disturbed. One order at a time goes out as a
  *   probe, after a growing pause. Items that were never refused go first. A probe that is taken closes the breaker.
  * - A refused item comes in again after a pause. It is refused for good at its second refusal, if the service took another
- *   order in between; or if its first order was under way together with one that was taken, and nobody else was refused
- *   since. No disturbance explains both refusals then. Without such a witness the time tells: no disturbance lasts as long.
+ *   order in between, or if no other item was refused since the service took an order: a disturbance does not choose. Where
+ *   several items are refused and none is taken, the time tells: no disturbance lasts as long.
  */
 export class CircuitBreaker {
 	private state: BreakerState;
@@ -127,11 +128,8 @@ export class CircuitBreaker {
 
 	private isItsOwn(before: Refusal, sentAt: number, others: readonly Refusal[]): boolean {
 		if (this.isWatched || sentAt - before.at >= LONGEST_DISTURBANCE_MS) return true;
-		const { taken, doubts } = this.state;
-		if (taken === undefined) return false;
-		if (taken.sentAt >= before.at) return true;
-		const isAlone = doubts === 0 && !others.some(({ at }) => at > taken.at);
-		return taken.at > before.sentAt && isAlone;
+		const { taken = NEVER, doubts } = this.state;
+		return taken.sentAt >= before.at || (doubts === 0 && !others.some(({ at }) => at > taken.at));
 	}
 
 	/** Whether a refusal before the first task shows that no item will be taken. */

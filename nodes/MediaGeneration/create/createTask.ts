@@ -129,8 +129,7 @@ export class TaskCreator {
 		const { entries } = this.journal;
 		const others = entries.flatMap((other) => (other === entry ? [] : (other.refused ?? [])));
 		if (this.queue.judge(ticket, error, entry.refused, others) === 'again') {
-			const { sentAt } = ticket;
-			entry.refused ??= { sentAt, at: clock.now(), error: storedError(ItemError.from(error)) };
+			entry.refused ??= { at: clock.now(), error: storedError(ItemError.from(error)) };
 			this.queue.comesAgain(ticket, error);
 			return false;
 		}

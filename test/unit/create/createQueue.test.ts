@@ -332,7 +332,7 @@ describe('a refused item', () => {
 			order.push(name);
 			return entered;
 		};
-		const refusal = { sentAt: ticket.sentAt, at, error: { message: 'Not found' } };
+		const refusal = { at, error: { message: 'Not found' } };
 		const all = [wait('a'), wait('b'), wait('c'), wait('refused', { refused: refusal })] as const;
 		return { ...setup, order, all, at };
 	}

@@ -354,29 +354,18 @@ describe('what the service did not accept', () => {
 		},
 	);
 
-	it('is its own at its second order, where it was under way together with one that was taken', async () => {
-		const late: Service = async () => {
-			await passes();
-			await clock.sleep(SECOND, undefined);
-			return accepted;
-		};
-		const { ends } = await together(2, late, { statusCode: 400 });
-		expect(ends).toMatchObject([{ value: 'task-1' }, { error }]);
+	it('is its own at its second order, where no other item was refused since the service took one', async () => {
+		const { ends } = await together(1, { statusCode: 400 });
+		expect(ends).toMatchObject([{ error }]);
 		expect(clock.now()).toBeLessThan(25 * SECOND);
 	});
 
-	it.each([
-		['alone', 1],
-		['with another one', 2],
-	])(
-		'waits for five minutes where it is refused %s, and nothing shows that others are taken',
-		async (_what, count) => {
-			const { ends, clock } = await together(count, { statusCode: 400 });
-			expect(ends).toMatchObject(Array(count).fill({ error }));
-			expect(clock.now()).toBeGreaterThanOrEqual(5 * MINUTE);
-			expect(clock.now()).toBeLessThan(6.5 * MINUTE);
-		},
-	);
+	it('waits for five minutes where several are refused, and nothing shows that others are taken', async () => {
+		const { ends, clock } = await together(2, { statusCode: 400 });
+		expect(ends).toMatchObject([{ error }, { error }]);
+		expect(clock.now()).toBeGreaterThanOrEqual(5 * MINUTE);
+		expect(clock.now()).toBeLessThan(6.5 * MINUTE);
+	});
 
 	it('is no verdict on the key also where an earlier try of the node has created a task', async () => {
 		const { journal, entryFor, create } = creating({ statusCode: 401 }, accepted);
