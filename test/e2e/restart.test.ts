@@ -246,7 +246,7 @@ async function killWhileTheySleep(): Promise<void> {
 	const { stage } = scene;
 	const ids = [rows, ...sleepers].map(({ id }) => id).join(', ');
 	const awake = `select id from execution_entity where status <> 'waiting' and id in (${ids})`;
-	await until('all to sleep', 2 * MINUTE, async () => {
+	await until('all to sleep', 5 * MINUTE, async () => {
 		return (await stage.database.rows(awake)).length === 0;
 	});
 	await stage.kill();
