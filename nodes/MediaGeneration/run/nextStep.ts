@@ -132,11 +132,11 @@ function isLinkless(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number
 /** When the time of a task is up: later if it could not be read. Before its first read the time has not begun. */
 function deadlineOf(entry: TaskEntry, plan: TaskPlan, view: RunView): number {
 	const { until = Infinity, trouble, troubleAt = until } = entry;
-	const isUnread = trouble !== undefined || view.readsPausedUntil > until;
-	const triesMs = isGet(plan) ? 0 : Math.min(plan.timeoutMs, LONGEST_LAST_TRIES_MS);
+	const isRead = trouble === undefined && view.readsPausedUntil <= until;
+	if (isRead || view.hangsUp || isGet(plan)) return Math.min(until, view.endsAt);
+	const triesMs = Math.min(plan.timeoutMs, LONGEST_LAST_TRIES_MS);
 	// The run may have slept when the time was up.
-	const triedUntil = Math.max(until, troubleAt) + triesMs;
-	return Math.min(isUnread && !view.hangsUp && !isGet(plan) ? triedUntil : until, view.endsAt);
+	return Math.min(Math.max(until, troubleAt) + triesMs, view.endsAt);
 }
 
 /** Whether a single answer is enough, and the time is that of the tries. */
@@ -146,29 +146,35 @@ const isGet = (plan: TaskPlan): boolean => plan.kind === 'read' && !plan.wait;
 export const timeOf = (plan: TaskPlan): number => (isGet(plan) ? GET_MS : plan.timeoutMs);
 
 function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number): Step {
-	const { trouble, unknownAt = Infinity, refusedAt = Infinity } = entry;
-	const { readAt = -Infinity, dueAt = now } = entry;
+	const givenUp = errorOfAnswers(entry, view);
+	if (givenUp) return { kind: 'failed', error: givenUp };
+	const endsAt = deadlineOf(entry, plan, view);
+	const nextAt = Math.max(entry.dueAt ?? now, view.readsPausedUntil);
+	if (nextAt <= endsAt - MIN_READ_INTERVAL_MS) return { kind: 'read', at: nextAt };
+	// A read that leaves no time for another one comes when the time is up, unless the task was read a moment before.
+	const wasReadLast = endsAt - (entry.readAt ?? -Infinity) < MIN_READ_INTERVAL_MS;
+	const mayRead = !wasReadLast && view.readsPausedUntil <= endsAt;
+	// The task holds its place until its time is up.
+	if (mayRead || now < endsAt) return { kind: 'read', at: endsAt };
+	return { kind: 'failed', error: lateError(entry, plan, view) };
+}
+
+/**
+ * The error of a task about which the service has said for so long that there is no such task, or that it was refused.
+ * Measured from answer to answer: a run that slept for an hour has asked once.
+ */
+function errorOfAnswers(entry: TaskEntry, view: RunView): ItemError | undefined {
+	const { trouble, taskId = '', readAt = -Infinity } = entry;
+	const { unknownAt = Infinity, refusedAt = Infinity } = entry;
+	if (trouble === undefined) return undefined;
 	// A task that was read once exists, whatever an answer says then.
 	const isKnown = view.isOwn || entry.task !== undefined;
-	const unknownMs = isKnown ? KNOWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS;
-	// Only an answer counts: the run may have slept since the last read.
-	if (trouble && readAt - unknownAt >= unknownMs) {
-		const { taskId = '' } = entry;
-		return { kind: 'failed', error: ofTask(errorOf(trouble), taskId, knownJson(entry)) };
+	if (readAt - unknownAt >= (isKnown ? KNOWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS)) {
+		return ofTask(errorOf(trouble), taskId, knownJson(entry));
 	}
-	if (trouble && readAt - refusedAt >= REFUSED_MS) {
-		return { kind: 'failed', error: refusedTask(trouble, ownFields(entry), entry.taskId) };
-	}
-	const deadline = deadlineOf(entry, plan, view);
-	const nextAt = Math.max(dueAt, view.readsPausedUntil);
-	if (nextAt <= deadline - MIN_READ_INTERVAL_MS) return { kind: 'read', at: nextAt };
-	// The last read comes when the time is up, unless the task was read a moment before.
-	const isReadLast = deadline - readAt < MIN_READ_INTERVAL_MS || view.readsPausedUntil > deadline;
-	if (!isReadLast) return { kind: 'read', at: deadline };
-	return now >= deadline
-		? { kind: 'failed', error: lateError(entry, plan, view) }
-		: // The task holds its place until its time is up.
-			{ kind: 'read', at: deadline };
+	return readAt - refusedAt >= REFUSED_MS
+		? refusedTask(trouble, ownFields(entry), taskId)
+		: undefined;
 }
 
 function afterSuccess(entry: TaskEntry, { output }: TaskPlan, view: RunView, now: number): Step {
@@ -221,18 +227,11 @@ export function noteRead(
 	now: number,
 ): void {
 	if (!(answer instanceof ServiceError)) {
-		const linklessAt = answer.state === 'SUCCESS' ? (entry.linklessAt ?? now) : undefined;
-		const fine = {
-			trouble: undefined,
-			troubleAt: undefined,
-			unknownAt: undefined,
-			refusedAt: undefined,
-		};
-		Object.assign(
-			entry,
-			{ task: answer, readAt: now, dueAt: now + readIntervalMs, linklessAt },
-			fine,
-		);
+		Object.assign(entry, {
+			...{ task: answer, readAt: now, dueAt: now + readIntervalMs },
+			linklessAt: answer.state === 'SUCCESS' ? (entry.linklessAt ?? now) : undefined,
+			...{ trouble: undefined, troubleAt: undefined, unknownAt: undefined, refusedAt: undefined },
+		});
 		return;
 	}
 	const { troubleAt = now, task, unknownAt = now, refusedAt = now } = entry;
