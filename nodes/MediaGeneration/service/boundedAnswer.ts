@@ -1,4 +1,5 @@
-import { clock, withTimeLimit } from '../shared/clock';
+import { withTimeLimit } from '../shared/clock';
+import { settled } from '../shared/promises';
 import type { Answer } from './meaning';
 
 /** Larger answers are not read to their end. Results that are data URIs stand in an answer. */
@@ -38,20 +39,16 @@ const isStream = (body: unknown): body is ByteStream =>
  * @param timeoutMs milliseconds from now to the last byte
  * @throws UnfinishedAnswer if the answer takes too long or is too large; otherwise what the request throws
  */
-export async function readAnswer(
+export const readAnswer = async (
 	open: (giveUp: AbortSignal) => Promise<OpenAnswer>,
 	timeoutMs: number,
 	maxBytes = MAX_BYTES,
-): Promise<Answer> {
-	const endsAt = clock.now() + timeoutMs;
-	const { body, ...head } = await openInTime(open, timeoutMs);
-	// In an evaluation n8n refuses in place of the service.
-	if (!isStream(body)) return { ...head, body: writtenOut(body) };
-	const reading = textOf(body, maxBytes);
-	if (await endsBy(reading, endsAt)) return { ...head, body: await reading };
-	body.destroy();
-	throw new UnfinishedAnswer('The answer did not end in time');
-}
+): Promise<Answer> =>
+	await inTime(open, timeoutMs, async ({ body, ...head }) => ({
+		...head,
+		// In an evaluation n8n refuses in place of the service.
+		body: isStream(body) ? await textOf(body, maxBytes) : writtenOut(body),
+	}));
 
 /**
  * Waits for the head of an answer, within a time.
@@ -60,30 +57,33 @@ export async function readAnswer(
  * @param timeoutMs milliseconds from now
  * @throws UnfinishedAnswer if the head takes too long; otherwise what the request throws
  */
-export async function openInTime<T extends OpenAnswer>(
+export const openInTime = async <T extends OpenAnswer>(
 	open: (giveUp: AbortSignal) => Promise<T>,
 	timeoutMs: number,
-): Promise<T> {
-	const giveUp = new AbortController();
-	const opening = open(giveUp.signal);
-	if (await endsBy(opening, clock.now() + timeoutMs)) return await opening;
-	giveUp.abort();
-	void opening.then(closeAnswer, () => undefined);
-	throw new UnfinishedAnswer('No answer came in time');
-}
+): Promise<T> => await inTime(open, timeoutMs, async (answer) => await Promise.resolve(answer));
 
 /** Ends an answer that is not read to its end. */
 export const closeAnswer = ({ body }: OpenAnswer): void => {
 	if (isStream(body)) body.destroy();
 };
 
-/** @returns whether the work ends by a moment of the clock */
-async function endsBy(work: Promise<unknown>, moment: number): Promise<boolean> {
-	const isEnded = work.then(
-		() => true,
-		() => true,
-	);
-	return (await withTimeLimit(isEnded, moment - clock.now())) ?? false;
+/** Opens an answer and reads what is wanted of it, with one timer for both. */
+async function inTime<T extends OpenAnswer, R>(
+	open: (giveUp: AbortSignal) => Promise<T>,
+	timeoutMs: number,
+	read: (answer: T) => Promise<R>,
+): Promise<R> {
+	const giveUp = new AbortController();
+	const opening = open(giveUp.signal);
+	const ended = await withTimeLimit(settled(opening.then(read)), timeoutMs);
+	if (ended === undefined) {
+		giveUp.abort();
+		// The head may still come.
+		void opening.then(closeAnswer, () => undefined);
+		throw new UnfinishedAnswer('No complete answer came in time');
+	}
+	if ('error' in ended) throw ended.error;
+	return ended.value;
 }
 
 function writtenOut(body: unknown): string {
