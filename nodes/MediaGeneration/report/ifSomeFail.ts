@@ -59,7 +59,7 @@ export function describeStop(error: ItemError, ordered: Ordered): string | undef
 }
 
 /** The beginning of an item's prompt in quotation marks, at most so many characters; undefined without a prompt. */
-export function quotePrompt({ input }: IDataObject, most: number): string | undefined {
+function quotePrompt({ input }: IDataObject, most: number): string | undefined {
 	const prompt = isRecord(input) ? input.prompt : undefined;
 	return typeof prompt === 'string' && prompt !== '' ? `“${shortened(prompt, most)}”` : undefined;
 }

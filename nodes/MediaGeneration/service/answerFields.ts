@@ -212,7 +212,7 @@ export const WHY_FIELDS = [
 const FURTHER_FIELDS = ['details', 'description', 'title', 'data'];
 
 /** An envelope says this of itself, also around a failure; and a field without a value. */
-export const NOTHING_SAID =
+const NOTHING_SAID =
 	/^(ok|okay|success(ful|fully)?|succeeded|done|null|none|n\/a|true|false)[.!]?$/i;
 
 const MAX_MESSAGE_DEPTH = 4;

@@ -128,15 +128,11 @@ export class ExpiringCache<T> {
 		return entry && clock.now() - entry.at < this.maxAgeMs ? entry.value : undefined;
 	}
 
-	/**
-	 * @param from when the age of the entry begins, milliseconds of the clock; an entry that is younger stays. The default
-	 *   is now, even if the key was there before.
-	 */
-	set(key: string, value: T, from = clock.now()): void {
-		if ((this.entries.get(key)?.at ?? from) > from) return;
+	/** The age of the entry begins now, even if the key was there before. */
+	set(key: string, value: T): void {
 		const now = clock.now();
 		this.entries.delete(key);
-		this.entries.set(key, { value, at: from });
+		this.entries.set(key, { value, at: now });
 		for (const [oldest, { at }] of this.entries) {
 			if (this.entries.size <= MOST_ENTRIES && now - at < this.maxAgeMs) return;
 			this.entries.delete(oldest);

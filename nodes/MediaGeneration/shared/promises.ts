@@ -9,19 +9,9 @@ export class Semaphore {
 		private readonly newestFirst = false,
 	) {}
 
-	get isBusy(): boolean {
-		return this.running > 0;
-	}
-
-	/** @param isFirst whether the work goes before all that waits */
-	async run<T>(work: () => Promise<T>, isFirst = false): Promise<T> {
+	async run<T>(work: () => Promise<T>): Promise<T> {
 		if (this.running < this.most) this.running++;
-		else {
-			await new Promise<void>((resolve) => {
-				if (isFirst) this.waiting.unshift(resolve);
-				else this.waiting.push(resolve);
-			});
-		}
+		else await new Promise<void>((resolve) => this.waiting.push(resolve));
 		try {
 			return await work();
 		} finally {

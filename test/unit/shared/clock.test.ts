@@ -106,18 +106,6 @@ describe('a memory that expires', () => {
 		expect([memory.get('a'), memory.get('b')]).toEqual([1, undefined]);
 	});
 
-	it('counts the age from the moment that is said, and keeps what is younger', () => {
-		const clock = new FakeClock();
-		const memory = new ExpiringCache<number>(1000);
-		clock.pass(500);
-		memory.set('a', 1, 100);
-		memory.set('a', 2, 99);
-		clock.pass(599);
-		expect(memory.get('a')).toBe(1);
-		clock.pass(1);
-		expect(memory.get('a')).toBeUndefined();
-	});
-
 	it('forgets the oldest first where there are too many', () => {
 		const memory = new ExpiringCache<number>(1000);
 		for (let nth = 0; nth < 10_000; nth++) memory.set(`${nth}`, 1);
