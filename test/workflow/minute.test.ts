@@ -109,11 +109,16 @@ function slowFiles(seconds: number): void {
 afterEach(() => jest.restoreAllMocks());
 
 describe('files that take long', () => {
-	async function batchTook(downloadResults: boolean): Promise<number> {
-		const { run } = await begun(images(40, 18), { maxInFlight: 4, downloadResults }, 10);
+	async function batchTook(
+		downloadResults: boolean,
+		[count, seconds]: [number, number] = [40, 18],
+		options: IDataObject = {},
+	): Promise<number> {
+		const more = { maxInFlight: 4, downloadResults, ...options };
+		const { run } = await begun(images(count, seconds), more, 10);
 		const from = on.elapsed;
 		const { output } = await run.end();
-		expect(field(output, 'state')).toEqual(Array(40).fill('SUCCESS'));
+		expect(field(output, 'state')).toEqual(Array(count).fill('SUCCESS'));
 		expect(output.every(({ binary }) => binary?.data)).toBe(downloadResults);
 		on.service.clear();
 		return (on.elapsed - from) / SECOND;
@@ -124,6 +129,13 @@ describe('files that take long', () => {
 		slowFiles(12);
 		// The last files come when all tasks have ended.
 		expect(await batchTook(true)).toBeLessThanOrEqual(1.1 * without + 12);
+	});
+
+	it('of a minute keep no run from its looks that sleeps whenever it can', async () => {
+		const without = await batchTook(false, [16, 60], { suspendAfter: 0 });
+		slowFiles(60);
+		const took = await batchTook(true, [16, 60], { suspendAfter: 0 });
+		expect(took).toBeLessThanOrEqual(1.3 * without + 60);
 	});
 
 	it('that take longer than a turn come all the same, and what was ordered is stored', async () => {

@@ -210,6 +210,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	if ('value' in files && files.value === undefined) return await turn.reaches(Infinity);
 	if ('value' in files) {
 		if (begunAt !== undefined) downloads.note(clock.now() - begunAt);
+		turn.noteProgress();
 		entry.files = files.value;
 		// n8n keeps the files now: their data URIs would be stored a second time.
 		entry.task = withoutFiles(entry.task ?? task);

@@ -59,7 +59,7 @@ export class Turn {
 	private readonly orders = new Set<object>();
 	private pausedUntil = -Infinity;
 
-	/** When an order was taken or a task ended last. */
+	/** When an order was taken, a task ended or files came last. */
 	private progressAt: number;
 
 	/** When the turn began, and when it began or went on last. */
@@ -223,7 +223,7 @@ export class Turn {
 		this.recheck();
 	}
 
-	/** To be called when an order was taken, or a task has ended. */
+	/** To be called when an order was taken, a task has ended, or files have come. */
 	noteProgress(): void {
 		this.progressAt = clock.now();
 	}
