@@ -15,7 +15,9 @@ test(
 		const from = Date.now();
 		const switches = [{ latencyMs: 90_000 }];
 		const runs = await Promise.all(
-			['One', 'Two'].map(async (name) => await scene.startImages(switches, { name })),
+			['One', 'Two'].map(
+				async (name) => await scene.startImages(switches, { name, byWebhook: true }),
+			),
 		);
 		const ends = await Promise.all(runs.map(async (run) => await run.end(4 * MINUTE)));
 		const tookMs = Date.now() - from;

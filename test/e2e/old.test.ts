@@ -107,14 +107,14 @@ interface Story {
 
 const TRIGGERED = 6;
 const FILES = 16;
-const FILE_MIB = 4;
+const FILE_MIB = 8;
 const ACROSS = 60;
 
 async function startAll(): Promise<Story> {
 	const loop = inALoop(
 		prompts('Loop', many(8, SECOND)).flat(),
 		scene.image({}, { onError: 'continueRegularOutput' }),
-		manualTrigger(),
+		webhook('Start'),
 	);
 	const second = scene.image(
 		{
@@ -126,11 +126,16 @@ async function startAll(): Promise<Story> {
 	const slow = { downloadResults: true, maxInFlight: 4 };
 	return {
 		loop: await scene.startWorkflow({ name: 'Loop', ...loop }),
-		row: await scene.startImages(many(3, 2 * SECOND), { name: 'Row', after: [second] }),
+		row: await scene.startImages(many(3, 2 * SECOND), {
+			name: 'Row',
+			byWebhook: true,
+			after: [second],
+		}),
 		files: await scene.startImages(
 			many(FILES, SECOND, { mediaDelayMs: 4 * SECOND, mediaBytes: FILE_MIB * 2 ** 20 }),
 			{
 				name: 'Files',
+				byWebhook: true,
 				options: slow,
 			},
 		),
@@ -142,6 +147,7 @@ async function startAll(): Promise<Story> {
 		stoppedCaller: await startCaller('StoppedCaller', many(40, 3 * SECOND)),
 		across: await scene.startImages(many(ACROSS, 3 * SECOND), {
 			name: 'Across',
+			byWebhook: true,
 			options: { maxInFlight: 2 },
 		}),
 		sleepers: await Promise.all(

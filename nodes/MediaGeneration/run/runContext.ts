@@ -86,10 +86,12 @@ export class RunContext {
 		const suspendAfterMs = isNearLimit(limitAt) ? Infinity : settings.suspendAfterMs;
 		this.settings = settings;
 		this.signal = anyOf(stopSignal(context), this.end.signal);
+		const isWatched = modeOf(context) === 'manual';
 		this.turn = new Turn({
 			startedAt,
 			runStartedAt: isLater ? journal.startedAt : startedAt,
 			hasSlept: isLater,
+			isWatched,
 			idleMs: journal.lastSleep.idleMs,
 			suspendAfterMs,
 			stretch: stretchOf(context),
@@ -105,7 +107,7 @@ export class RunContext {
 		this.limits = limits ? AccountLimits.fromStored(limits) : new AccountLimits();
 		const { turn, signal } = this;
 		const stopsAtFailure = ifSomeFail === 'stop' && !context.continueOnFail();
-		const rules = { most, stopsAtFailure, isWatched: modeOf(context) === 'manual' };
+		const rules = { most, stopsAtFailure, isWatched };
 		this.queue = new CreateQueue(this.limits, new RequestGap(), turn, signal, state, rules);
 		const onFailure = () => this.stopOrdering();
 		const { client } = connection;

@@ -32,6 +32,8 @@ export interface TurnRule {
 	idleMs?: number | undefined;
 	/** Whether the run has slept. */
 	hasSlept: boolean;
+	/** Whether a person watches the run in the editor, whose panel shows a run that sleeps like a run that has ended. */
+	isWatched: boolean;
 	/** *Sleep After*, milliseconds; Infinity for a run that is held. */
 	suspendAfterMs: number;
 	stretch: Stretch;
@@ -67,7 +69,7 @@ export class Turn {
 	wentOnAt: number;
 
 	private isEnded = false;
-	private isWatched = false;
+	private isWatching = false;
 
 	/** To be called when the end of the turn has moved. */
 	private recheck: () => void = () => undefined;
@@ -102,13 +104,14 @@ export class Turn {
 	private open(): void {
 		this.isEnded = false;
 		this.decide();
-		if (!this.isWatched) void settled(this.watch());
+		if (!this.isWatching) void settled(this.watch());
 	}
 
 	private decide(): void {
-		const { stretch, suspendAfterMs, hasSlept } = this.rule;
+		const { stretch, suspendAfterMs, hasSlept, isWatched } = this.rule;
 		const { beganAt, orderedAt = beganAt } = stretch;
-		const earliest = Math.max(clock.now(), hasSlept ? -Infinity : orderedAt + QUICK_MS);
+		const quickMs = isWatched ? Math.max(QUICK_MS, suspendAfterMs) : QUICK_MS;
+		const earliest = Math.max(clock.now(), hasSlept ? -Infinity : orderedAt + quickMs);
 		const look = nextLookAfter(earliest + BEFORE_LOOK_MS);
 		// If nobody knows when n8n looks, a sleep costs up to a minute.
 		this.storeAt =
@@ -120,14 +123,14 @@ export class Turn {
 
 	/** Wakes all who wait when the turn ends. */
 	private async watch(): Promise<void> {
-		this.isWatched = true;
+		this.isWatching = true;
 		while (!this.isOver) {
 			const { woken, wake } = this.alarm.wait(this.endsAt);
 			this.recheck = wake;
 			await woken;
 		}
 		this.isEnded = true;
-		this.isWatched = false;
+		this.isWatching = false;
 		this.alarm.wakeAll();
 	}
 

@@ -43,7 +43,7 @@ function opened({
 	const clock = new FakeClock();
 	const limits = new AccountLimits(() => 0.5);
 	const stretch = { beganAt: 0, isStored: false, startedAt: 0 };
-	const began = { startedAt: 0, runStartedAt: 0, hasSlept: false };
+	const began = { startedAt: 0, runStartedAt: 0, hasSlept: false, isWatched: false };
 	const turn = new Turn({ ...began, suspendAfterMs, stretch, signal });
 	const queue = new CreateQueue(limits, new RequestGap(), turn, signal, state, {
 		random: () => 1,

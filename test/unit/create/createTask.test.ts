@@ -70,7 +70,7 @@ function creatingWith({ suspendAfterMs = Infinity, note }: Given, ...answers: Se
 	const client = new ServiceClient(transport, SERVICE, [API_KEY]);
 	const limits = new AccountLimits(() => 0.5);
 	const stretch = { beganAt: 0, isStored: false, startedAt: 0 };
-	const began = { startedAt: 0, runStartedAt: 0, hasSlept: false };
+	const began = { startedAt: 0, runStartedAt: 0, hasSlept: false, isWatched: false };
 	const turn = new Turn({ ...began, suspendAfterMs, stretch, signal: stop.signal });
 	const queue = new CreateQueue(
 		limits,

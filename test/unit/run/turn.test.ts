@@ -23,8 +23,9 @@ function begun({ ageMs = 0, orders = 0, orderedMs, stretchMs = 0, ...more }: Beg
 	const beganAt = startedAt - stretchMs;
 	const stretch: Stretch = { beganAt, isStored: false, startedAt: beganAt };
 	if (orderedMs !== undefined) stretch.orderedAt = startedAt - orderedMs;
-	const rule = { suspendAfterMs: 5 * MINUTE, hasSlept: false, stretch, signal: undefined, ...more };
-	const turn = new Turn({ startedAt, runStartedAt: startedAt - ageMs, ...rule });
+	const rule = { suspendAfterMs: 5 * MINUTE, hasSlept: false, isWatched: false, stretch };
+	const since = { startedAt, runStartedAt: startedAt - ageMs };
+	const turn = new Turn({ ...since, ...rule, signal: undefined, ...more });
 	const left = Array.from({ length: orders }, () => ({}));
 	turn.begin(left);
 	const seconds = () => Math.round((turn.endsAt - startedAt) / SECOND);
@@ -102,10 +103,37 @@ describe('the turn of an active run ends five seconds before a look of n8n', () 
 			15,
 		],
 		['old, and it orders', 60, { ...old, orders: 1 }, 55],
+		[
+			"watched by a person, and it orders: no look before 'Sleep After'",
+			60,
+			{ isWatched: true, orders: 1 },
+			300,
+		],
+		[
+			'watched by a person, and it has slept: the next look',
+			60,
+			{ isWatched: true, hasSlept: true },
+			55,
+		],
+		[
+			"watched by a person, with 'Sleep After' of ten seconds",
+			60,
+			{ isWatched: true, suspendAfterMs: 10_000, orders: 1 },
+			55,
+		],
 		["a young run with 'Sleep After' of a minute", 60, { suspendAfterMs: MINUTE }, 55],
 	])('%s', (_what, look, begin, expected) => {
 		looksIn(look);
 		expect(begun(begin).seconds()).toBe(expected);
+	});
+
+	it("while a person watches the run, a look after 'Sleep After', if it goes on ordering", async () => {
+		looksIn(60);
+		const { turn, seconds } = begun({ isWatched: true, orders: 9 });
+		turn.noteOrder();
+		await pass(2 * MINUTE);
+		turn.noteProgress();
+		expect(seconds()).toBe(355);
 	});
 
 	it.each<[string, number, Begin]>([
