@@ -45,7 +45,7 @@ const anyDays = fc.record({
 	/** At which second of n8n's minute the user starts it. */
 	second: fc.integer({ min: 5, max: 64 }),
 	suspendAfter: number(5, 5, 5, 1, 0),
-	items: number(1, 3, 5, 12, 24, 24),
+	items: number(1, 3, 5, 8, 12, 24),
 	places: number(4, 10),
 	/** How long each task takes. */
 	taskSeconds: number(12, 20, 45, 60, 90, 90, 120, 200),
@@ -92,18 +92,34 @@ const anyDays = fc.record({
 
 export type Day = typeof anyDays extends fc.Arbitrary<infer T> ? T : never;
 
-/** On one day of three nothing happens but the work itself. */
-export const days: fc.Arbitrary<Day> = fc.oneof(
-	{ withCrossShrink: true },
-	{ weight: 2, arbitrary: anyDays },
-	{
-		weight: 1,
-		arbitrary: anyDays.map((day) => ({
-			...day,
-			...{ limitSeconds: 0, trouble: undefined, ends: 'by itself' as const },
-		})),
-	},
-);
+/** The days with most orders take most of a search's time. */
+const MOST_ORDERS = 36;
+
+/** Rounds come one after the other. */
+const MOST_ROUNDS = 12;
+
+/** Whether each item is ordered by two nodes. */
+export const hasTwoNodes = ({ workflow }: Day) => workflow === 'in a row' || workflow === 'beside';
+
+function limitOrders(day: Day): Day {
+	const most = MOST_ORDERS / (1 + day.others.length) / (hasTwoNodes(day) ? 2 : 1);
+	return { ...day, items: Math.min(day.items, day.workflow === 'loop' ? MOST_ROUNDS : most) };
+}
+
+/** Nothing happens but the work itself. */
+const calmDown = (day: Day): Day => ({
+	...day,
+	...{ limitSeconds: 0, trouble: undefined, ends: 'by itself' },
+});
+
+/** One day of three is calm. */
+export const days: fc.Arbitrary<Day> = fc
+	.oneof(
+		{ withCrossShrink: true },
+		{ weight: 2, arbitrary: anyDays },
+		{ weight: 1, arbitrary: anyDays.map(calmDown) },
+	)
+	.map(limitOrders);
 
 /** How long the longest task may take, milliseconds. */
 export const longestTaskMs = ({ taskSeconds, isSpread }: Day): number =>

@@ -75,6 +75,3 @@ export const DAYS: Record<string, DayCase> = {
 		...{ ...BATCH, n8n: 'queue mode', workflow: 'called', ends: 'stopped', endsAt: 31_000 },
 	},
 };
-
-/** What is still so, and leaves this list with its mend. */
-export const STILL: ReadonlyArray<keyof typeof DAYS> = [];

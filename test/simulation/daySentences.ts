@@ -1,7 +1,7 @@
 import { MINUTE, SECOND } from '../durations';
 import { groupBy } from '../groupBy';
 import { isTerminal, type Row } from '../workflow/n8n/database';
-import { type Day, isCalm, longestTaskMs, SECOND_NODE } from './day';
+import { type Day, hasTwoNodes, isCalm, longestTaskMs, SECOND_NODE } from './day';
 import { isEndUnstored } from './exceptions';
 import { errorOf } from './told';
 import type { SeenRequest } from './world/network';
@@ -57,10 +57,13 @@ const outOf = ({ n8n }: World, { id }: Row) =>
 const isPlain = (day: Day) =>
 	isCalm(day) && day.limitSeconds === 0 && ['one node', 'beside'].includes(day.workflow);
 
+/** So many files of a run come at a time. */
+const FILES_AT_ONCE = 10;
+
 /** Whether n8n's processes know when it looks, or nobody sleeps before. */
 const unlearntMs = ({ isWarm }: Day) => (isWarm ? 0 : UNLEARNT_MS);
 
-/** How long the tasks and the last file of a node of an execution take at least, milliseconds. */
+/** How long the tasks and the files of a node of an execution take at least, milliseconds. */
 function idealMs(world: World, row: Row, { places, fileSeconds }: Day, second: boolean): number {
 	const tasks = world.service.tasks.filter(
 		(task) => isOf(row, task) && isOfSecond(task.item) === second,
@@ -68,12 +71,41 @@ function idealMs(world: World, row: Row, { places, fileSeconds }: Day, second: b
 	const times = tasks.map(({ createdAt, endsAt }) => endsAt - createdAt);
 	const sum = times.reduce((all, each) => all + each, 0);
 	const longest = Math.max(0, ...times);
-	return Math.max(longest, sum / places + longest / 2) + fileSeconds * SECOND;
+	const fileMs = fileSeconds * SECOND;
+	const filesMs = fileMs * Math.ceil(times.length / FILES_AT_ONCE);
+	return Math.max(Math.max(longest, sum / places + longest / 2) + fileMs, longest / 2 + filesMs);
 }
 
 /** Whether the service may have taken an order. */
 const mayHaveOrdered = ({ status, taskId, isUnsent }: SeenRequest) =>
 	taskId !== undefined || (!isUnsent && (status === 0 || status >= 500));
+
+/** Whether the service, or something before it, has certainly not taken an order. */
+const isRefused = ({ status, taskId, isUnsent }: SeenRequest) =>
+	taskId === undefined && !isUnsent && status >= 400;
+
+/**
+ * Whether an item may be given up in a trouble: its run had no task before, or no other item of the run was refused since the
+ * service has taken an order. In a loop each round is a run of its own.
+ */
+function mayGiveUp({ network }: World, row: Row, day: Day, troubledAt: number, item: string) {
+	const run = network.seen.filter(
+		(seen) =>
+			seen.kind === 'create' &&
+			isOf(row, seen) &&
+			(day.workflow === 'loop' ? seen.item === item : isOfSecond(seen.item) === isOfSecond(item)),
+	);
+	const taken = run.flatMap(({ taskId, answeredAt }) =>
+		taskId !== undefined && answeredAt !== undefined ? [answeredAt] : [],
+	);
+	if (!taken.some((at) => at < troubledAt)) return true;
+	const refusedAt = run.findLast((seen) => seen.item === item && isRefused(seen))?.at;
+	if (refusedAt === undefined) return false;
+	const takenAt = Math.max(...taken.filter((at) => at < refusedAt));
+	return !run.some(
+		(seen) => seen.item !== item && isRefused(seen) && seen.at > takenAt && seen.at <= refusedAt,
+	);
+}
 
 const isOld = ({ suspendAfter }: Day, ms: number) => ms > suspendAfter * MINUTE - LATE_MS;
 
@@ -151,7 +183,14 @@ export const daySentences = {
 				.map(({ createdAt }) => createdAt);
 			if (first > trouble.at) return [];
 			const lost = outOf(world, row).flatMap(({ items }) =>
-				items.filter(({ json }) => json.error !== undefined && !IN_DOUBT.test(String(json.error))),
+				items.filter(
+					({ json: { error, prompt, second } }) =>
+						error !== undefined &&
+						!IN_DOUBT.test(String(error)) &&
+						![prompt, ...(hasTwoNodes(day) ? [second] : [])]
+							.filter((item) => !world.service.tasks.some((task) => task.item === item))
+							.every((item) => mayGiveUp(world, row, day, trouble.at, String(item))),
+				),
 			);
 			return [
 				...(row.status === 'success' || isEndUnstored(world, row)

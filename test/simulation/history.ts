@@ -335,16 +335,12 @@ function enlarge(history: History): History {
 	};
 }
 
-const MOST_ROUNDS = 20;
-
 /** On a user's day happens what the day says, and nothing else. */
 export function spendDay(history: History): History {
 	const [day] = history.day;
 	if (!day) return history;
 	const { salt, n8n, slowestQueryMs } = history;
-	const { suspendAfter, places: maxInFlight, fileSeconds, ends, workflow } = day;
-	// Rounds come one after the other.
-	const items = Math.min(day.items, workflow === 'loop' ? MOST_ROUNDS : Infinity);
+	const { suspendAfter, places: maxInFlight, fileSeconds, ends, workflow, items } = day;
 	const onError = ends === 'fails twice' ? 'stopWorkflow' : 'continueRegularOutput';
 	return plainBut({
 		...{ salt, n8n, slowestQueryMs, day: [day] },

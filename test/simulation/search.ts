@@ -31,20 +31,10 @@ export function add(found: Found, other: Found): void {
 	found.exceptions.push(...other.exceptions);
 }
 
-/**
- * Lets a number of histories happen, one for each seed.
- *
- * @param days whether users' days are among them
- */
-export async function search(
-	from: number,
-	count: number,
-	sources?: NodeSources,
-	days = true,
-): Promise<Found> {
+/** Lets a number of histories happen, one for each seed. */
+export async function search(from: number, count: number, sources?: NodeSources): Promise<Found> {
 	const found: Found = { violations: [], faults: [], exceptions: [] };
 	for (let seed = from; seed < from + count; seed++) {
-		if (!days && historyOf(seed).day.length > 0) continue;
 		const { violations, ...outcome } = await simulate(historyOf(seed), sources);
 		add(found, { ...outcome, violations: violations.map((each) => ({ ...each, seed })) });
 	}

@@ -206,8 +206,17 @@ const FORGOTTEN_MS = 10 * MINUTE;
 /** So long a run stands aside that was woken twice. */
 const ASIDE_MS = 10 * MINUTE;
 
-/** A retry that orders nothing leaves the rows of the retried execution to whoever may order. */
 const REFUSED = /Another retry of execution|n8n has not kept what it created/;
+
+/**
+ * Whether a retry orders nothing: it leaves the rows of the retried execution to whoever may order. After a try of
+ * *Retry On Fail* n8n may show the stop of the first execution in place of its error.
+ */
+const isRefused = (world: World, row: Row): boolean =>
+	REFUSED.test(row.data) ||
+	(row.retryOf !== undefined &&
+		/cancelled manually/.test(errorOf(row)?.message ?? '') &&
+		!world.network.seen.some((seen) => seen.kind === 'create' && isOf(row, seen)));
 
 /** Whether a retry of an execution, or a retry of that retry, has created a task. */
 const hasRetryOrdered = (world: World, row: Row): boolean =>
@@ -227,7 +236,7 @@ function hasEnded(world: World, row: Row): boolean {
 	const isWhole = (each: Row) =>
 		['success', 'error'].includes(each.status) &&
 		!each.isKilled &&
-		!REFUSED.test(each.data) &&
+		!isRefused(world, each) &&
 		goesOnUntil(each) > (each.endedAt ?? 0) + SECOND;
 	// Of a retry that was killed before it stored anything nobody knows which rows it was to clear.
 	if (later.some((each) => each !== row && each.isKilled && each.sleeps === 0)) return false;

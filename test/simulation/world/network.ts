@@ -169,10 +169,8 @@ export class Network {
 			}
 			end(back + (trouble === 'answer late' ? 45_000 : 0), () => {
 				seen.answeredAt = time.now;
-				const task = this.world.service.tasks.find(
-					({ id }) => kind === 'create' && answer.body.includes(`"${id}"`),
-				);
 				seen.told = { process: activity.process, event: time.count };
+				const task = kind === 'create' ? this.world.service.taskIn(answer.body) : undefined;
 				if (task) task.toldTo = seen.told;
 				const { status, headers, type, body } = answer;
 				return {
@@ -215,9 +213,10 @@ export class Network {
 	private readTrouble(nth: number): RequestTrouble | undefined {
 		const { mostPerSecond, saysRetryAfter, isFifthLost } = this.world.history.reads;
 		if (isFifthLost && nth % 5 === 4) return '502';
+		if (mostPerSecond === 0) return undefined;
 		const { now } = this.world.time;
 		const { length } = this.seen.filter(({ kind, at }) => kind === 'read' && at > now - 1_000);
-		if (mostPerSecond === 0 || length <= mostPerSecond) return undefined;
+		if (length <= mostPerSecond) return undefined;
 		return saysRetryAfter ? '429 with Retry-After' : '429';
 	}
 

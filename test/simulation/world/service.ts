@@ -96,6 +96,11 @@ export class Service {
 		return this.tasks.find((task) => task.id === id);
 	}
 
+	/** The task that the text of an answer names. */
+	taskIn(text: string): ServiceTask | undefined {
+		return this.tasks.find(({ id }) => text.includes(`"${id}"`));
+	}
+
 	isFinished({ endsAt }: ServiceTask): boolean {
 		return this.world.time.now >= endsAt;
 	}
