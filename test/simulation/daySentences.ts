@@ -1,11 +1,9 @@
 import { MINUTE, SECOND } from '../durations';
-import { groupBy } from '../groupBy';
-import { isTerminal, type Row } from '../workflow/n8n/database';
+import { type Row } from '../workflow/n8n/database';
 import { type Day, hasTwoNodes, isCalm, longestTaskMs, SECOND_NODE } from './day';
 import { isEndUnstored } from './exceptions';
 import { errorOf } from './told';
 import type { SeenRequest } from './world/network';
-import { itemOf } from './world/service';
 import type { World } from './world/world';
 
 /** Of an order whose outcome nobody knows. */
@@ -258,22 +256,6 @@ export const daySentences = {
 					.map(({ id }) => `execution ${id} is cancelled`),
 	),
 
-	'an item in doubt was sent, or was about to be, before the death': onDay((world) =>
-		world.n8n.rows
-			.filter((row) => isRun(row) && row.retryOf !== undefined)
-			.flatMap((row) => {
-				const doubtful = outOf(world, row).flatMap(({ items }) =>
-					items
-						.filter(({ json }) => IN_DOUBT.test(String(json.error)))
-						.map(({ json }) => itemOf(json)),
-				);
-				const sent = groupBy(world.network.seen, ({ item = '' }) => item);
-				return doubtful
-					.filter((item) => item !== '' && !sent.has(item))
-					.map((item) => `execution ${row.id} has ${item} in doubt, which was not sent`);
-			}),
-	),
-
 	'a caller that hangs up after a minute has heard the ids of all tasks before': onDay(
 		(world, day) => {
 			if (day.workflow !== 'hangs up' || day.ends !== 'by itself') return [];
@@ -294,21 +276,5 @@ export const daySentences = {
 					];
 				});
 		},
-	),
-
-	'every finished task starts the workflow of the trigger once': onDay((world, day) => {
-		if (day.workflow !== 'triggered' || day.ends !== 'by itself') return [];
-		return world.service.tasks
-			.filter((task) => world.service.isFinished(task) && task.toldTo !== undefined)
-			.filter(({ id }) => world.n8n.starts(id) !== 1)
-			.map(({ id }) => `${id} has started it ${world.n8n.starts(id)} times`);
-	}),
-
-	'every execution comes to its end': onDay((world) =>
-		world.n8n.rows
-			// Whether a caller goes on whose sub-workflow was killed is n8n's own.
-			.filter(({ status, start }) => !isTerminal(status) && start !== 'Call')
-			.filter((row) => !isEndUnstored(world, row))
-			.map(({ id, status }) => `execution ${id} is ${status}`),
 	),
 } satisfies Record<string, (world: World) => string[]>;

@@ -6,9 +6,7 @@ import { promisify } from 'node:util';
 import { readOptions, wholeNumber } from '../commandLine';
 import { groupBy } from '../groupBy';
 import { markdownTable, writeSection } from '../page';
-import { dayBut, DAYS } from './dayCases';
 import { add, type Found, replay, search } from './search';
-import { simulate } from './simulate';
 import { NodeSources, ROOT } from './world/nodeSources';
 
 const USAGE = `Usage: npm run simulate -- [options]
@@ -17,7 +15,6 @@ const USAGE = `Usage: npm run simulate -- [options]
   --from <n>        the first seed (default 1)
   --seed <n>        replay one history, made as short as it can be where it violates the contract
   --sentence <words> of a history that violates several sentences: the one that is meant
-  --days            the days that once went wrong, in place of seeds
   --sources <path>  the folder of another version of the nodes (default: this one)
   --write           write the counts into test/simulation/results.md`;
 
@@ -28,7 +25,6 @@ const values = readOptions(USAGE, {
 	sentence: { type: 'string' },
 	sources: { type: 'string', default: ROOT },
 	json: { type: 'boolean', default: false },
-	days: { type: 'boolean', default: false },
 	write: { type: 'boolean', default: false },
 });
 
@@ -42,16 +38,6 @@ const run = promisify(execFile);
 
 async function main(): Promise<void> {
 	const sources = new NodeSources(resolve(values.sources));
-	if (values.days) {
-		for (const [name, parts] of Object.entries(DAYS)) {
-			const { violations } = await simulate(dayBut(parts), sources);
-			console.log(`${violations.length === 0 ? 'mended' : 'so still'}: ${name}`);
-			for (const { sentence, what } of violations.slice(0, MAX_SHOWN)) {
-				console.log(`  not so: ${sentence}: ${what}`);
-			}
-		}
-		return;
-	}
 	if (values.seed !== undefined) {
 		const { text, isGreen } = await replay(Number(values.seed), sources, values.sentence);
 		console.log(text);

@@ -3,7 +3,7 @@ import { groupBy } from '../groupBy';
 import { callbackSentences } from './callbackSentences';
 import { createSentences } from './createSentences';
 import { daySentences } from './daySentences';
-import { isOutOfDate, isPassedOver, setForwardMs } from './exceptions';
+import { isEndUnstored, isOutOfDate, isPassedOver, setForwardMs } from './exceptions';
 import {
 	everythingSaid,
 	firstOf,
@@ -96,10 +96,12 @@ export const sentences: Record<string, Check> = {
 							.map(() => `execution ${execution} lets its input out`),
 					),
 
-	'nothing waits for ever once the faults stop': ({ n8n }) =>
-		n8n.rows
-			.filter(({ status }) => !isTerminal(status))
-			.map(({ id, status }) => `execution ${id} is ${status} to the end`),
+	'every execution comes to its end': (world) =>
+		world.n8n.rows
+			// Whether a caller goes on whose sub-workflow was killed is n8n's own.
+			.filter(({ status, start }) => !isTerminal(status) && start !== 'Call')
+			.filter((row) => !isEndUnstored(world, row))
+			.map(({ id, status }) => `execution ${id} is ${status}`),
 
 	'every item comes out once, in its order and linked': (world) =>
 		runsThatWentOn(world)
@@ -157,7 +159,10 @@ export const sentences: Record<string, Check> = {
 const alsoOfDays = [
 	'each item has at most one task that was not refused, and did not fail',
 	'every task that the service made is named in an output, an error or the log',
+	'every finished task starts the workflow of the trigger once',
+	'an item in doubt was sent, or was about to be',
 	'no retry lets the bare input out',
+	'every execution comes to its end',
 	'the key and the tokens are nowhere but where they belong',
 ];
 

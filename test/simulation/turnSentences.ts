@@ -1,6 +1,7 @@
 import { MINUTE, SECOND } from '../durations';
 import { groupBy } from '../groupBy';
 import { isTerminal, type Row } from '../workflow/n8n/database';
+import { SECOND_NODE } from './day';
 import { isOutOfDate, isPassedOver, isUntold, withRetried } from './exceptions';
 import { errorOf, idOf, inputOf, isPaid, isStored } from './told';
 import type { SeenRequest } from './world/network';
@@ -41,13 +42,16 @@ const errorsOf = (world: World, row: Row) =>
 				})),
 		);
 
-/** The number of an item, as its name tells it. */
-const numberOf = (item: string) => Number(item.split(' ').pop());
+/** The place of an item in its run of the node: in a loop each round is a run. */
+function placeOf({ history: { day } }: World, item: string): string {
+	const number = Number(item.split(' ').pop()) % SECOND_NODE;
+	return `${day[0]?.workflow === 'loop' ? 0 : number}.0`;
+}
 
 /** Whether an execution has noted in n8n's store that it is about to order an item. */
-const isNoted = ({ n8n: { ledger } }: World, row: Row, item: string): boolean =>
-	[...ledger.noted.values()].some(
-		({ by, entries }) => isOf(row, { by }) && entries.includes(`${numberOf(item)}.0`),
+const isNoted = (world: World, row: Row, item: string): boolean =>
+	[...world.n8n.ledger.noted.values()].some(
+		({ by, entries }) => isOf(row, { by }) && entries.includes(placeOf(world, item)),
 	);
 
 /** What speaks of a pause or a turn that was too long. */
