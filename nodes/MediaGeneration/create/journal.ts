@@ -12,6 +12,7 @@ import { type Beginning, beginningOf, executionsBefore } from './executionsBefor
 import { replanned } from './replanned';
 import {
 	endedRun,
+	newRun,
 	revivedEntries,
 	revivedSettings,
 	sleepingRun,
@@ -26,10 +27,16 @@ import { mayOrder, readAgain, reopened, type TaskEntry, taskIdsIn } from './task
 /** The name of the function that gives the whole journal to the next try in the same process. */
 const WHOLE = 'whole';
 
-/** What is stored of a node, or what this process knows of it, as plain data. */
-function wholeOf(kept: unknown): unknown {
+/**
+ * What is stored of a node, or what this process knows of it.
+ *
+ * @throws UserError if another version of this package wrote it
+ */
+function storedIn({ [JOURNAL]: kept }: IDataObject): Stored {
+	if (kept === undefined) return { version: VERSION, runs: {}, executions: [] };
 	const { [WHOLE]: whole } = kept as { [WHOLE]?: () => unknown };
-	return JSON.parse(JSON.stringify(typeof whole === 'function' ? whole() : kept));
+	const present = typeof whole === 'function' ? whole() : kept;
+	return readStored<Stored>(JSON.parse(JSON.stringify(present)), VERSION);
 }
 
 /** A created task with the model and the input that were sent, as the output shows them. */
@@ -77,27 +84,15 @@ export class Journal {
 		const store = isSupplied(context) ? {} : nodeContext(context);
 		// *Task ID* may name this execution, from this workflow only.
 		store.workflowId = context.getWorkflow().id;
+		const stored = storedIn(store);
 		const present = internalsOf(context).runIndex ?? 0;
-		const isNew = store[JOURNAL] === undefined;
-		const stored = isNew
-			? { version: VERSION, runs: {}, executions: [] }
-			: readStored<Stored>(wholeOf(store[JOURNAL]), VERSION);
 		const known = stored.runs[present];
 		const execution = String(executionIdOf(context));
 		const earlier = executionsBefore(context, execution);
 		this.execution = execution;
 		this.node = { ...stored, executions: [...earlier, execution] };
 		this.beginning = beginningOf(known, execution);
-		this.run = known ?? {
-			execution,
-			startedAt: now,
-			isAsleep: false,
-			tries: 0,
-			turn: stretchOf(context).isStored ? 1 : 0,
-			rows: [],
-			before: [],
-			entries: [],
-		};
+		this.run = known ?? newRun(execution, stretchOf(context).isStored, now);
 		const { isAsleep, wakeAt } = this.run;
 		this.isLater = isAsleep || (this.run.execution === execution && wakeAt !== undefined);
 		this.entries = revivedEntries(context, this.run);
@@ -111,30 +106,29 @@ export class Journal {
 		};
 	}
 
+	/** What follows from how the run begins. @param earlier the executions that this one goes on from, oldest first */
 	private begin(earlier: readonly string[], now: number): void {
 		const { run, beginning } = this;
-		switch (beginning) {
-			case 'woken':
-				return;
-			case 'first':
-				this.goOnFrom(earlier, 1);
-				return;
-			case 'again':
-				run.tries++;
-				break;
-			case 'killed':
-			case 'retried': {
-				// A retry that n8n has killed before it stored anything has left the state of the execution that it retried.
-				const retried = retriedBy(this.context);
-				// Another execution: tries of its own, a time limit of its own, turns of its own, which have notes.
-				Object.assign(run, { tries: 0, startedAt: now, turn: Math.max(1, run.turn) });
-				this.goOnFrom([...new Set([run.execution, retried ?? run.execution])], run.turn);
-				this.entries = this.entries.map(readAgain);
-			}
+		if (beginning === 'woken') return;
+		if (beginning === 'first') {
+			this.goOnFrom(earlier, 1);
+			return;
 		}
+		if (beginning === 'again') run.tries++;
+		else this.beginInAnotherExecution(now);
 		// n8n counts its tries anew when it wakes a run. Without an end to them a task would be waited for for ever.
 		this.mayFailAgain = run.tries < triesOf(this.context.getNode());
 		if (this.mayFailAgain) this.entries = this.entries.map(reopened);
+	}
+
+	/** An execution has tries of its own, a time limit of its own, and turns of its own, which have notes. */
+	private beginInAnotherExecution(now: number): void {
+		const { run } = this;
+		Object.assign(run, { tries: 0, startedAt: now, turn: Math.max(1, run.turn) });
+		// A retry that n8n has killed before it stored anything has left the state of the execution that it retried.
+		const retried = retriedBy(this.context) ?? run.execution;
+		this.goOnFrom([...new Set([run.execution, retried])], run.turn);
+		this.entries = this.entries.map(readAgain);
 	}
 
 	/** @param executions each one was retried by the next one, and the last one by this one */

@@ -73,6 +73,12 @@ export interface Stored {
 /** To be raised when the stored shape changes. */
 export const VERSION = 1;
 
+/** A run of which nothing is known. @param isStored whether n8n has stored something of the execution before */
+export const newRun = (execution: string, isStored: boolean, now: number): StoredRun => ({
+	...{ execution, startedAt: now, isAsleep: false, tries: 0, turn: isStored ? 1 : 0 },
+	...{ rows: [], before: [], entries: [] },
+});
+
 /** What n8n stores of a run that is not at its end. */
 export function sleepingRun(run: StoredRun, entries: readonly TaskEntry[]): StoredRun {
 	const common = commonOf(entries.flatMap(({ plan }) => plan ?? []));
