@@ -58,7 +58,7 @@ function chosen(name: string, value: unknown, choices: IDataObject[]): unknown {
  */
 export function unknownField(
 	creates: ReadonlyArray<Pick<CreatePlan, 'model' | 'input' | 'itemIndex'>>,
-	models: readonly PricedModel[] = [],
+	models: readonly PricedModel[],
 ): string | undefined {
 	const known = new Map(models.map((model) => [model.id, namesOf(model)]));
 	for (const { model, input, itemIndex } of creates) {

@@ -10,7 +10,7 @@ import { isTool } from '../n8n/internals';
 import { executionIn, storedTasks } from '../n8n/storedExecution';
 import { readOutputOptions } from '../report/taskItems';
 import { asTaskId } from '../service/answerFields';
-import type { Account, Connection } from '../service/connect';
+import type { Connection } from '../service/connect';
 import { estimateCostUsd, isPlaceholder, isPricedBySecond } from '../service/money';
 import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
@@ -21,7 +21,7 @@ import type { Completion, CreatePlan, ItemPlan, PlanBase, ReadPlan } from './pla
 import { DAY_SECONDS, heldSeconds } from './planWait';
 
 /** The account, whose key signs the trigger's address, and its models. */
-export interface TriggerAddresses extends Account, Partial<Pick<Connection, 'models'>> {
+export interface TriggerAddresses extends Pick<Connection, 'apiKey' | 'baseUrl' | 'models'> {
 	/** The URL of the only trigger of this workflow; rejects with a UserError if there is none. */
 	ownTrigger: () => Promise<string>;
 }

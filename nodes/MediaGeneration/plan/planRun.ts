@@ -112,7 +112,7 @@ export const ENTER_DURATION =
  * @param paidUsd what the run has ordered before, US dollars
  * @returns why the batch is refused, if it is: its known price is above the budget, or a price is not known
  */
-function budgetRefusal(creates: readonly CreatePlan[], paidUsd = 0): ItemError | undefined {
+function budgetRefusal(creates: readonly CreatePlan[], paidUsd: number): ItemError | undefined {
 	// If an expression gives the items different limits, the lowest limit counts.
 	const budget = creates.reduce(
 		(least, { maxCostUsd }) => Math.min(least, maxCostUsd || least),

@@ -3,7 +3,14 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 import { stopSignal } from '../n8n/internals';
 import type { OpenFile } from '../service/connect';
 import { resultIndexes, type TaskRecord } from '../service/taskRecord';
-import { clock, sleepUntil, Stopped, unlessStalled, withTimeLimit } from '../shared/clock';
+import {
+	clock,
+	ExpiringCache,
+	sleepUntil,
+	Stopped,
+	unlessStalled,
+	withTimeLimit,
+} from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { extensionFor, isDataUri, mediaTypeOf } from '../shared/media';
 import { Semaphore, settled } from '../shared/promises';
@@ -250,5 +257,28 @@ export class Downloader {
 			'Read the task again later with the operation Task → Get.',
 		);
 		return { trouble: empty, isOfLink: true };
+	}
+}
+
+const MOST_TIMES = 10;
+
+/** How long the last downloads of each node took in this process, milliseconds. */
+const lastTimes = new ExpiringCache<number[]>(60 * 60_000);
+
+/** What a run can tell of the time that its next download takes: that of the longest of the last ones of the node. */
+export class DownloadTimes {
+	private readonly node: string;
+
+	constructor(context: IExecuteFunctions) {
+		this.node = `${context.getWorkflow().id}/${context.getNode().id}`;
+	}
+
+	/** Milliseconds; 0 if nothing is known. */
+	get longestMs(): number {
+		return Math.max(0, ...(lastTimes.get(this.node) ?? []));
+	}
+
+	note(ms: number): void {
+		lastTimes.set(this.node, [...(lastTimes.get(this.node) ?? []), ms].slice(-MOST_TIMES));
 	}
 }

@@ -52,9 +52,6 @@ export type OpenFile = (
 	giveUp: AbortSignal | undefined,
 ) => Promise<OpenAnswer> | undefined;
 
-/** The account of tasks. */
-export type Account = Pick<Connection, 'apiKey' | 'baseUrl'>;
-
 /**
  * Connects a node with the service by the node's credential. To look up a credential costs n8n more than a request. So
  * it is looked up once, and again if the service refuses the key, which may have been changed.

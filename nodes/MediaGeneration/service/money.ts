@@ -51,7 +51,7 @@ export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
 export function estimateCostUsd(
 	model: string,
 	input: IDataObject,
-	models: readonly PricedModel[] = [],
+	models: readonly PricedModel[],
 ): number | undefined {
 	const priced = pricedModel(model, models);
 	if (priced?.unit !== 'second') return priced?.priceUsd;
@@ -66,13 +66,13 @@ const pricedModel = (model: string, models: readonly PricedModel[]) =>
 	);
 
 /** Whether a model is a placeholder of the specification, which the account does not have. */
-export const isPlaceholder = (model: string, models: readonly PricedModel[] = []): boolean =>
+export const isPlaceholder = (model: string, models: readonly PricedModel[]): boolean =>
 	models.length > 0 &&
 	SPECIFIED_MODELS.some(({ id }) => id === model) &&
 	!models.some(({ id }) => id === model);
 
 /** Whether a task of the model has a known price by the second, so that it needs a duration. */
-export const isPricedBySecond = (model: string, models: readonly PricedModel[] = []): boolean =>
+export const isPricedBySecond = (model: string, models: readonly PricedModel[]): boolean =>
 	pricedModel(model, models)?.unit === 'second';
 
 /** The names that models have for the length of a video, in small letters, without what joins their words. */

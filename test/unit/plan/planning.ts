@@ -31,7 +31,7 @@ export const image = (options: IDataObject = {}, more: IDataObject = {}): IDataO
 export async function planOf(
 	parameters: IDataObject,
 	items = json({}),
-	{ context, models, known: more, ...workflow }: More = {},
+	{ context, models = [], known: more, ...workflow }: More = {},
 ) {
 	const made = executeContext({ node: { parameters }, items, ...workflow });
 	const known = { limitAt: Infinity, isOrdered: () => false, paidUsd: 0, ...more };

@@ -32,7 +32,7 @@ it.each<[string, model: string, input: IDataObject, cost: number | undefined]>([
 	['a video of no length', VIDEO_MODEL, { duration: {} }, undefined],
 	['another model', 'other/model', { duration: 5 }, undefined],
 ])('%s costs what the specification says (%s %j): %s USD', (_what, model, input, cost) => {
-	expect(estimateCostUsd(model, input)).toBe(cost);
+	expect(estimateCostUsd(model, input, [])).toBe(cost);
 });
 
 it.each<IDataObject>([
@@ -45,7 +45,7 @@ it.each<IDataObject>([
 	{ length: 2 },
 	{ duration: 'short', settings: { seconds: 2 } },
 ])('the duration is found under the names that models have for it: %j', (input) => {
-	expect(estimateCostUsd(VIDEO_MODEL, input)).toBe(0.205);
+	expect(estimateCostUsd(VIDEO_MODEL, input, [])).toBe(0.205);
 });
 
 describe('the models of the credential', () => {
@@ -65,7 +65,7 @@ describe('the models of the credential', () => {
 		for (const own of [unpriced, readModels([painter])]) {
 			expect(estimateCostUsd(IMAGE_MODEL, {}, own)).toBeUndefined();
 		}
-		expect(estimateCostUsd(IMAGE_MODEL, {})).toBe(0.08);
+		expect(estimateCostUsd(IMAGE_MODEL, {}, [])).toBe(0.08);
 	});
 
 	it.each([undefined, null, '', {}, { model: [] }, [], { model: [{ id: ' ' }, {}, null, 7] }])(
