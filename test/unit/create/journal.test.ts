@@ -105,64 +105,23 @@ describe('a run begins', () => {
 	});
 });
 
-describe('a try', () => {
-	const failed = { message: 'No', description: '', statusCode: 400, task: {} };
-	const failing = (journal: Journal) => {
-		Object.assign(journal.entries[0]!, { end: 'error', error: failed, until: 5, readAt: 4 });
-	};
-
-	it('begins what failed anew, and keeps its task', () => {
-		const [entry] = new Journal(contextOf({ tries: 3 }, begun({}, failing))).entries;
-		expect(entry).toMatchObject({ state: 'created', taskId: 'task-1' });
-		expect([entry?.end, entry?.until, entry?.readAt]).toEqual([undefined, undefined, undefined]);
+it('another execution reads again what left with a link, and keeps what was downloaded', () => {
+	const picture = { data: '', mimeType: 'image/png' };
+	const link = 'https://m.example.com/1.png';
+	const success = parseTaskRecord('task-1', { state: 'SUCCESS', resultUrls: [link] });
+	const downloads = plan({ output: { download: true, split: false, binaryField: 'data' } });
+	const ended = { end: 'result' as const, readAt: 4, task: success };
+	const stored = begun({}, (journal) => {
+		journal.entries = [
+			createdEntry({ ...ended }),
+			createdEntry({ ...ended, plan: downloads, files: [picture] }),
+		];
 	});
-
-	it('may order anew what failed at the service, and names the task that failed', () => {
-		const stored = begun({}, (journal) => {
-			failing(journal);
-			const record = { taskId: 'task-1', state: 'FAILURE', creditsConsumed: 0, record: {} };
-			Object.assign(journal.entries[0]!, { task: record });
-		});
-		const [entry] = new Journal(contextOf({ tries: 3 }, stored)).entries;
-		expect(entry).toMatchObject({ state: 'free', failed: ['task-1'] });
-	});
-
-	it('leaves a failed task alone that the service has charged for', () => {
-		const stored = begun({}, (journal) => {
-			failing(journal);
-			const record = { taskId: 'task-1', state: 'FAILURE', creditsConsumed: 8, record: {} };
-			Object.assign(journal.entries[0]!, { task: record });
-		});
-		expect(new Journal(contextOf({ tries: 3 }, stored)).entries[0]).toMatchObject({ end: 'error' });
-	});
-
-	it('of n8n that is one too many, because n8n counts anew after a sleep, begins nothing anew', () => {
-		const context = contextOf({ tries: 2 }, begun({ tries: 2 }, failing));
-		const last = new Journal(context);
-		expect(last).toMatchObject({ beginning: 'again', hasTriesLeft: false });
-		failing(last);
-		const [entry] = new Journal(contextOf({ tries: 2 }, context)).entries;
-		expect(entry).toMatchObject({ end: 'error', error: failed });
-	});
-
-	it('of another execution reads again what left with a link, and keeps what was downloaded', () => {
-		const picture = { data: '', mimeType: 'image/png' };
-		const link = 'https://m.example.com/1.png';
-		const success = parseTaskRecord('task-1', { state: 'SUCCESS', resultUrls: [link] });
-		const downloads = plan({ output: { download: true, split: false, binaryField: 'data' } });
-		const ended = { end: 'result' as const, readAt: 4, task: success };
-		const stored = begun({}, (journal) => {
-			journal.entries = [
-				createdEntry({ ...ended }),
-				createdEntry({ ...ended, plan: downloads, files: [picture] }),
-			];
-		});
-		const { entries } = new Journal(contextOf({ executionId: '2' }, stored));
-		expect(entries.map(({ end, task }) => [end, task?.state])).toEqual([
-			[undefined, undefined],
-			['result', 'SUCCESS'],
-		]);
-	});
+	const { entries } = new Journal(contextOf({ executionId: '2' }, stored));
+	expect(entries.map(({ end, task }) => [end, task?.state])).toEqual([
+		[undefined, undefined],
+		['result', 'SUCCESS'],
+	]);
 });
 
 describe('a run goes on from', () => {
@@ -203,13 +162,6 @@ describe('a run goes on from', () => {
 		expect([journal.before, journal.rows]).toEqual([[], [['1', 1]]]);
 		journal.forget(journal.entries[1]!);
 		expect([journal.before.length, journal.rows]).toEqual([1, []]);
-	});
-
-	it('what the journals of other nodes name, where nothing is known of the run itself', () => {
-		const context = contextOf({ executionId: '3' });
-		const contextData = { 'node:Other': { journal: { executions: ['1', '2'] } } };
-		Object.assign(context, { runExecutionData: { executionData: { contextData } } });
-		expect(new Journal(context).before).toEqual([retried('1', 1, '2'), retried('2', 1, '3')]);
 	});
 });
 
