@@ -71,6 +71,27 @@ describe('an n8n that knows its look', () => {
 	);
 
 	test(
+		'tasks of 45 to 200 s, alone and five at once, are late by at most ten seconds',
+		async () => {
+			const late = async (seconds: number, count: number) => {
+				const switches = Array<IDataObject>(count).fill({ latencyMs: seconds * 1_000 });
+				const name = `${count} of ${seconds} s`;
+				const run = await scene.startImages(switches, { name, byWebhook: true });
+				const { stoppedAt } = succeeded(await run.end(6 * MINUTE));
+				const endsAt = run.tasks.map(({ createdAt }) => createdAt + seconds * 1_000);
+				const lateMs = Date.parse(String(stoppedAt)) - Math.max(...endsAt);
+				return { name, lateMs, sleeps: run.sleeps };
+			};
+			const all = await Promise.all(
+				[45, 60, 90, 120, 200].flatMap((seconds) => [late(seconds, 1), late(seconds, 5)]),
+			);
+			console.log(all.map((each) => JSON.stringify(each)).join('\n'));
+			expect(all.filter(({ lateMs }) => lateMs > 10_000)).toEqual([]);
+		},
+		8 * MINUTE,
+	);
+
+	test(
 		'the second of two nodes lets out what it has before the time limit of the workflow, counted from the start',
 		async () => {
 			const options = { additionalInput: { simulate: { latencyMs: 400_000 } }, suspendAfter: 1 };
