@@ -151,8 +151,10 @@ function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number):
 	const endsAt = deadlineOf(entry, plan, view);
 	const nextAt = Math.max(entry.dueAt ?? now, view.readsPausedUntil);
 	if (nextAt <= endsAt - MIN_READ_INTERVAL_MS) return { kind: 'read', at: nextAt };
-	// A read that leaves no time for another one comes when the time is up, unless the task was read a moment before.
-	const wasReadLast = endsAt - (entry.readAt ?? -Infinity) < MIN_READ_INTERVAL_MS;
+	// A read that leaves no time for another one comes when the time is up, unless the task was read a moment before. Of a
+	// task that was read in an earlier turn n8n has not stored the record.
+	const { readAt = -Infinity } = entry;
+	const wasReadLast = readAt >= view.turnStartedAt && endsAt - readAt < MIN_READ_INTERVAL_MS;
 	const mayRead = !wasReadLast && view.readsPausedUntil <= endsAt;
 	// The task holds its place until its time is up.
 	if (mayRead || now < endsAt) return { kind: 'read', at: endsAt };

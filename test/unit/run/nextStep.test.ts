@@ -284,6 +284,12 @@ const LIMITS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
 		`${LATE} (task task-1)`,
 	],
 	[
+		'a task that was read a moment before its time was up, before the run slept, is read once more: its record was not stored',
+		createdEntry({ ...waiting, until: now }),
+		{ turnStartedAt: now + 1 },
+		'read now',
+	],
+	[
 		'a task that could not be read is tried for as long again',
 		createdEntry({ ...waiting, until: now, trouble: downtime }),
 		{},
