@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict';
+
 import { LedgerRow } from '../../../nodes/MediaGeneration/n8n/ledgerRow';
 import { TurnRow } from '../../../nodes/MediaGeneration/n8n/turnRow';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
@@ -14,12 +16,13 @@ virtualTime();
 interface Given {
 	/** The execution that asks. */
 	by?: string;
+	runIndex?: number;
 	signal?: AbortSignal;
 }
 
-function rowOf(turn = 1, execution = '1', { by, signal }: Given = {}) {
+function rowOf(turn = 1, execution = '1', { by, runIndex = 0, signal }: Given = {}) {
 	const context = executeContext({}, signal);
-	Object.assign(context, by && { getExecutionId: () => by });
+	Object.assign(context, { runIndex }, by && { getExecutionId: () => by });
 	return new TurnRow(context, turn, execution);
 }
 
@@ -41,10 +44,27 @@ function failsFor(seconds: number): void {
 	}
 }
 
+it("without a store, as in a program around n8n's engine, a turn orders at once, and nothing is noted", async () => {
+	const ways = ['checkProcessedAndRecord', 'getProcessedDataCount', 'removeProcessed'] as const;
+	for (const way of ways) jest.spyOn(store, way).mockImplementation(async () => assert.fail());
+	const row = rowOf();
+	const claimed = await row.claim('7', '1');
+	expect([await row.begin(), await row.isBegun(), claimed]).toEqual([true, false, true]);
+	await row.note('0.0');
+	expect([await row.notesOf(['0.0']), row.isTaken]).toEqual([[], false]);
+	await row.giveWay();
+	await row.clear();
+});
+
 describe('one process begins a turn', () => {
 	it('of two that come together', async () => {
 		const begun = await Promise.all([rowOf().begin(), rowOf().begin()]);
 		expect(begun.sort()).toEqual([false, true]);
+	});
+
+	it('but the first turn of an execution is one, whatever the index of the run: n8n gives a retry another index', async () => {
+		await rowOf(0).begin();
+		expect(await rowOf(0, '1', { runIndex: 1 }).isBegun()).toBe(true);
 	});
 
 	it('although the answer of the database is lost', async () => {
