@@ -2,7 +2,8 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { LedgerRow } from '../../nodes/MediaGeneration/n8n/ledgerRow';
 import { ServiceClient } from '../../nodes/MediaGeneration/service/client';
-import { Stopped } from '../../nodes/MediaGeneration/shared/clock';
+import { ServiceError } from '../../nodes/MediaGeneration/service/serviceError';
+import { clock, Stopped } from '../../nodes/MediaGeneration/shared/clock';
 import { isTerminal } from './n8n/database';
 import { useProcessedData } from './processedData';
 import {
@@ -163,6 +164,29 @@ it('each turn reads every task, and downloads what is finished', async () => {
 	while (on.elapsed < 9 * MINUTE) await run.wake();
 	expect(fetched()).toHaveLength(1);
 });
+
+it.each([
+	['of its own', 0, 31],
+	['that exists', 1, 41],
+])(
+	'a read that never ends holds the wait for a task %s no longer than its time, as long again, and seconds',
+	async (_whose, exists, atMost) => {
+		const reads = jest
+			.spyOn(ServiceClient.prototype, 'readTask')
+			.mockImplementation(async (_taskId, limitMs = Infinity) => {
+				// As long as a read of the service lasts that comes in drops.
+				await clock.sleep(Math.min(30 * SECOND, limitMs), undefined);
+				throw new ServiceError('noAnswer', 'The answer did not end in time');
+			});
+		const options = { timeout: 10 };
+		const wait = { parameters: { resource: 'task', operation: 'wait', taskId: 'task-1', options } };
+		const { error } = exists ? await on.run(wait) : await on.images(['a'], options);
+		reads.mockRestore();
+		expect(error?.message).toContain('The answer did not end in time');
+		expect(on.elapsed / SECOND).toBeGreaterThanOrEqual(20);
+		expect(on.elapsed / SECOND).toBeLessThanOrEqual(atMost);
+	},
+);
 
 it('a stop while a woken run looks at its task ends the run', async () => {
 	const run = await asleep([slow('a', 60)]);

@@ -106,12 +106,14 @@ export class CircuitBreaker {
 	}
 
 	/**
+	 * An order was refused, by words that say nothing of a later time.
+	 *
 	 * @param refusal of an order that is certainly not taken
 	 * @param hasTaken whether the service has taken a task of this run
 	 * @param before the first refusal of the same item
 	 * @param others the first refusals of the other items
 	 */
-	judge(
+	turnedDown(
 		refusal: ServiceError,
 		sentAt: number,
 		hasTaken: boolean,
@@ -121,7 +123,7 @@ export class CircuitBreaker {
 		const { kind, statusCode, meaning } = refusal;
 		// How large a request is concerns that request alone, and so does what was not sent.
 		if (kind === 'tooLarge' || statusCode === undefined) return 'its own';
-		if (!hasTaken) return this.isOfAll(refusal) ? 'of all' : 'its own';
+		if (!hasTaken) return this.beforeFirst(refusal);
 		if (meaning.scope === 'account') return 'of all';
 		return before && this.isItsOwn(before, sentAt, others) ? 'its own' : 'again';
 	}
@@ -132,14 +134,15 @@ export class CircuitBreaker {
 		return taken.sentAt >= before.at || (doubts === 0 && !others.some(({ at }) => at > taken.at));
 	}
 
-	/** Whether a refusal before the first task shows that no item will be taken. */
-	private isOfAll(refusal: ServiceError): boolean {
+	/** Before the first task refusals that are alike are counted: so many show that no item will be taken. */
+	private beforeFirst(refusal: ServiceError): Verdict {
 		const { scope, mayBeItem } = refusal.meaning;
 		const count = this.alike && isLike(refusal, this.alike.refusal) ? this.alike.count + 1 : 1;
 		this.alike = { refusal, count };
 		// It costs nothing to try the next item at once, alone.
 		this.state.inVain++;
-		return count >= (scope === 'item' ? MOST_ALIKE : mayBeItem ? MOST_ALIKE_OF_KEY : 1);
+		const most = scope === 'item' ? MOST_ALIKE : mayBeItem ? MOST_ALIKE_OF_KEY : 1;
+		return count >= most ? 'of all' : 'its own';
 	}
 
 	/**

@@ -210,13 +210,13 @@ export class CreateQueue {
 	 * @param others the first refusals of the other items
 	 * @returns what it means. The queue admits nothing before the next call, of `ended` or `comesAgain`.
 	 */
-	judge(
+	turnedDown(
 		ticket: Ticket,
 		error: ServiceError,
 		before: Refusal | undefined,
 		others: readonly Refusal[],
 	): Verdict {
-		const verdict = this.breaker.judge(error, ticket.sentAt, this.hasCreated, before, others);
+		const verdict = this.breaker.turnedDown(error, ticket.sentAt, this.hasCreated, before, others);
 		if (verdict === 'of all') this.close(error);
 		return verdict;
 	}

@@ -48,6 +48,8 @@ const LATE_HINT = {
 /** Creates the tasks of one run. An order is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
 	private readonly graceIsOver: Promise<undefined>;
+	/** n8n copies the whole node for each who asks for its name. */
+	private readonly nodeName: string;
 	private readonly isStopStored: () => Promise<boolean>;
 
 	/**
@@ -59,14 +61,15 @@ export class TaskCreator {
 		private readonly client: ServiceClient,
 		private readonly queue: CreateQueue,
 		private readonly journal: Journal,
-		private readonly row: Pick<TurnRow, 'note'>,
+		private readonly row: Pick<TurnRow, 'note' | 'withdraw'>,
 		private readonly turn: TurnOfQueue,
 		private readonly onFailure: () => void,
 		private readonly signal = stopSignal(context),
 	) {
 		this.graceIsOver = graceAfterStop(this.signal);
+		this.nodeName = context.getNode().name;
 		this.isStopStored = lookForStop(context);
-		queue.hasCreated = journal.taskIds().length > 0;
+		queue.hasCreated = journal.hasCreated;
 	}
 
 	/**
@@ -110,8 +113,9 @@ export class TaskCreator {
 					this.queue.refused(ticket, sent.error);
 					break;
 				case 'turnedDown':
-					if (this.isRefused(entry, ticket, sent.error)) throw sent.error;
-					break;
+					if (!this.turnDown(entry, ticket, sent.error)) break;
+					await this.row.withdraw(placeOf(entry));
+					throw sent.error;
 				case 'unknown':
 					this.onFailure();
 					this.queue.doubtful(ticket, sent.error);
@@ -121,14 +125,16 @@ export class TaskCreator {
 					this.queue.ended();
 					throw sent.error;
 			}
+			// The order was certainly not taken: it is not in doubt if n8n is killed now.
+			await this.row.withdraw(placeOf(entry));
 		}
 	}
 
 	/** @returns whether the item is refused for good; otherwise it comes in again */
-	private isRefused(entry: TaskEntry, ticket: Ticket, error: ServiceError): boolean {
+	private turnDown(entry: TaskEntry, ticket: Ticket, error: ServiceError): boolean {
 		const { entries } = this.journal;
 		const others = entries.flatMap((other) => (other === entry ? [] : (other.refused ?? [])));
-		if (this.queue.judge(ticket, error, entry.refused, others) === 'again') {
+		if (this.queue.turnedDown(ticket, error, entry.refused, others) === 'again') {
 			entry.refused ??= { at: clock.now(), error: storedError(ItemError.from(error)) };
 			this.queue.comesAgain(ticket, error);
 			return false;
@@ -215,7 +221,7 @@ export class TaskCreator {
 	private log(text: string, { itemIndex }: CreatePlan, isLate: boolean): void {
 		const { logger } = this.context;
 		const where = `(execution ${executionIdOf(this.context)}, item ${itemIndex + 1})`;
-		const line = `${this.context.getNode().name}: ${text} ${where}`;
+		const line = `${this.nodeName}: ${text} ${where}`;
 		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
 		else if (isLate) logger.warn(`${line}, after the call had ended`);
 		else logger.info(line);

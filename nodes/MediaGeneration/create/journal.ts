@@ -242,8 +242,14 @@ export class Journal {
 		this.ordered++;
 	}
 
+	/** Whether the service has taken a task of this node, in an earlier round of a loop or an earlier execution as well. */
+	get hasCreated(): boolean {
+		return this.node.hasCreated === true || this.taskIds().length > 0;
+	}
+
 	/** To be called the moment the id is known. */
 	created(entry: TaskEntry, { taskId, record, sent }: SentTask): void {
+		this.node.hasCreated = true;
 		Object.assign(entry, { state: 'created', taskId, record, sent, createdAt: clock.now() });
 		delete entry.again;
 		delete entry.refused;

@@ -68,6 +68,8 @@ export interface Stored {
 	executions: string[];
 	/** A pause that the service asks for, which the next round of a loop observes, too. */
 	pausedUntil?: number | undefined;
+	/** Whether the service has taken a task of the node: from then on a refusal may be a disturbance. */
+	hasCreated?: boolean;
 }
 
 /** To be raised when the stored shape changes. */

@@ -96,6 +96,15 @@ export class TurnRow {
 		throw retryGoesOn();
 	}
 
+	/**
+	 * To be called when a noted order was certainly not taken. Before it returns, the same order is not to be noted again.
+	 * While the store fails the note stays: an order too many is in doubt after a kill, and none too few.
+	 */
+	async withdraw(place: string): Promise<void> {
+		if (!this.noted.delete(place)) return;
+		await this.oneAtATime.run(async () => await settled(this.row.remove([place])));
+	}
+
 	/** Which of these orders were about to be sent. */
 	async notesOf(places: readonly string[]): Promise<string[]> {
 		return await this.ask(async () => await this.row.which(places));

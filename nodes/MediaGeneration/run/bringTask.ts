@@ -19,7 +19,7 @@ import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { askLedger, deliver, hasTimeToCome, sendAgain } from './deliver';
 import { isUnfinished } from './endTurn';
-import { nextStep, noteRead, timeOf } from './nextStep';
+import { deadlineOf, nextStep, noteRead, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
 const MINUTE_MS = 60_000;
@@ -28,7 +28,7 @@ const MINUTE_MS = 60_000;
 const HELD_DOWNLOAD_MS = 10 * MINUTE_MS;
 const AWAKE_DOWNLOAD_MS = MINUTE_MS;
 
-/** How long a read may last after the deadline: a caller that hangs up must hear of the task before. */
+/** How long a read may last after the time is up: a caller that hangs up must hear of the task before. */
 const LAST_READ_MS = 5_000;
 
 /** How long a read for fresh links stands in line. */
@@ -152,7 +152,10 @@ async function order(run: RunContext, plan: CreatePlan, entry: TaskEntry): Promi
 async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<boolean> {
 	const { taskId = '', until = Infinity } = entry;
 	const now = clock.now();
-	const limitMs = run.calledAt < Infinity ? Math.max(0, until - now) + LAST_READ_MS : Infinity;
+	// A read that is under way when the time is up ends with it. Before the first read the time has not begun.
+	const isBegun = entry.until !== undefined;
+	const endsAt = isBegun ? deadlineOf(entry, plan, run.viewOf(entry)) : now + timeOf(plan);
+	const limitMs = Math.max(0, endsAt - now) + LAST_READ_MS;
 	const giveUpAt = Math.min(run.turn.storeAt, Math.max(until, now + IN_LINE_MS));
 	const answer = await run.read(taskId, giveUpAt, limitMs);
 	if (answer === undefined) {

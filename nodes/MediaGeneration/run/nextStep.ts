@@ -130,7 +130,7 @@ function isLinkless(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number
 }
 
 /** When the time of a task is up: later if it could not be read. Before its first read the time has not begun. */
-function deadlineOf(entry: TaskEntry, plan: TaskPlan, view: RunView): number {
+export function deadlineOf(entry: TaskEntry, plan: TaskPlan, view: RunView): number {
 	const { until = Infinity, trouble, troubleAt = until } = entry;
 	const isRead = trouble === undefined && view.readsPausedUntil <= until;
 	if (isRead || view.hangsUp || isGet(plan)) return Math.min(until, view.endsAt);

@@ -20,7 +20,7 @@ import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext, SERVICE } from '../../workflow/engine';
 import { caught, FakeClock, unansweredIn } from '../support';
-import { tick } from '../../virtualTime';
+import { turn as passes } from '../../virtualTime';
 import { entryOf, plan } from './entries';
 import { HOUR, MINUTE, SECOND } from '../../durations';
 
@@ -86,6 +86,10 @@ function creatingWith({ suspendAfterMs = Infinity, note }: Given, ...answers: Se
 		async note(place: string) {
 			await note?.(place);
 			events.push(`noted ${place}`);
+		},
+		async withdraw(place: string) {
+			if (events.includes(`noted ${place}`)) events.push(`withdrawn ${place}`);
+			await Promise.resolve();
 		},
 	};
 	/** A creator beside the same queue and journal. */
@@ -153,7 +157,15 @@ describe('the row of the turn', () => {
 	it('has an order before the request leaves, each time', async () => {
 		const { create, events } = creating(refused, accepted);
 		await create(plan({ itemIndex: 3, part: 2 }));
-		expect(events).toEqual(['noted 3.2', 'sent', 'noted 3.2', 'sent']);
+		const once = ['noted 3.2', 'sent'];
+		expect(events).toEqual([...once, 'withdrawn 3.2', ...once]);
+	});
+
+	it('keeps an order of which nobody knows whether it was taken', async () => {
+		const setup = creating({ statusCode: 504 }, accepted);
+		await errorOf(setup);
+		expect(setup.events.slice(0, 2)).toEqual(['noted 0.0', 'sent']);
+		expect(setup.events).not.toContain('withdrawn 0.0');
 	});
 
 	it('that cannot be written keeps the order back, and ends the turn; the item has the next one', async () => {
@@ -167,13 +179,20 @@ describe('the row of the turn', () => {
 	it.each<[string, (setup: ReturnType<typeof creating>) => void]>([
 		['the turn has ended', ({ turn }) => turn.end()],
 		['the run was closed', ({ queue }) => queue.close()],
-	])('has an order that is not sent, because %s while it was written', async (_what, happens) => {
-		const note = async () => happens(setup);
-		const setup = creatingWith({ note, suspendAfterMs: HOUR }, accepted);
-		expect(await setup.create()).toBeUndefined();
-		expect([setup.sent, setup.stateOf(), setup.events]).toEqual([[], 'free', ['noted 0.0']]);
-		expect(setup.queue.limits.underWay).toBe(0);
-	});
+	])(
+		'has an order no more that is not sent, because %s while it was written',
+		async (_what, happens) => {
+			const note = async () => happens(setup);
+			const setup = creatingWith({ note, suspendAfterMs: HOUR }, accepted);
+			expect(await setup.create()).toBeUndefined();
+			expect([setup.sent, setup.stateOf(), setup.events]).toEqual([
+				[],
+				'free',
+				['noted 0.0', 'withdrawn 0.0'],
+			]);
+			expect(setup.queue.limits.underWay).toBe(0);
+		},
+	);
 
 	it('has an order that is not sent, because the execution was stopped while it was written', async () => {
 		const note = async () => setup.stop.abort();
@@ -389,14 +408,14 @@ describe('a stop of the execution while a create is under way', () => {
 			await new Promise<void>((resolve) => (graceIsOver = resolve));
 		};
 		const outcome = settled(async () => await create(plan({ itemIndex: 4 })));
-		await tick();
+		await passes();
 		stop.abort();
 		return { ...setup, outcome, graceIsOver };
 	}
 
 	it('waits for its answer, writes it down and names it in the log', async () => {
 		const { outcome, answer, journal, logged, clock } = await stopped();
-		await tick();
+		await passes();
 		answer(accepted);
 		expect(await outcome).toEqual({ value: 'task-1' });
 		expect(journal.taskIds()).toEqual(['task-1']);
@@ -424,7 +443,7 @@ describe('a stop of the execution while a create is under way', () => {
 			expect(await outcome).toMatchObject({ error: expect.any(Stopped) as Stopped });
 			expect([unansweredIn(journal), journal.taskIds(), logged]).toEqual([[4], [], []]);
 			answer(answered);
-			await tick();
+			await passes();
 			expect([unansweredIn(journal), journal.taskIds()]).toEqual([unanswered, created]);
 			expect(logged).toEqual([expect.stringContaining(text) as string]);
 		},
@@ -439,7 +458,7 @@ describe('a deadline while a create is under way', () => {
 		const before = unansweredIn(setup.journal);
 		const endedAt = setup.clock.now();
 		setup.answer(answered);
-		await tick();
+		await passes();
 		return { ...setup, error, before, endedAt };
 	}
 
