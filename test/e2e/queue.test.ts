@@ -112,7 +112,8 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		await Promise.all([cluster.addWorker(), cluster.addWorker()]);
 		// Which of the two depends on who notices first: the queue, or n8n when a worker starts.
 		expect(['error', 'crashed']).toContain((await run.end()).status);
-		await run.expectRetryGoesOn(40);
+		// The turn may have begun a moment before, and ordered nothing.
+		await run.expectRetryGoesOn(40, 0);
 
 		// n8n's main erases what it has stored of a job that stalls: no stack and no contexts are left.
 		await until('n8n to erase the other run', 180_000, async () => {
