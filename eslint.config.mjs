@@ -12,12 +12,12 @@ const nodesBase = (preset, overrides = {}) => ({
 
 const HOUSE = 'nodes/MediaGeneration';
 
-/** What happens to a task, from the ground up: a room imports its own files and those of the rooms before it. */
-const ROOMS = ['shared', 'n8n', 'service', 'report', 'read', 'callback', 'plan', 'create', 'run'];
+/** What happens to a task, from the ground up: a folder imports its own files and those of the folders before it. */
+const FOLDERS = ['shared', 'n8n', 'service', 'report', 'read', 'callback', 'plan', 'create', 'run'];
 
-/** What a room imports; a folder that is no room here imports nothing of another. */
+/** What a folder imports; a folder that is not listed imports nothing of another. */
 const IMPORTED = {
-  ...Object.fromEntries(ROOMS.map((room, index) => [room, ROOMS.slice(0, index)])),
+  ...Object.fromEntries(FOLDERS.map((folder, index) => [folder, FOLDERS.slice(0, index)])),
   // The panel shows prices, limits and the names of files.
   panel: ['service', 'shared', 'n8n'],
 };
@@ -28,14 +28,14 @@ const imports = (folder, regex) => ({
   rules: { 'no-restricted-imports': ['error', { patterns: [{ regex }] }] },
 });
 
-/** The rooms of the node: in which order they use one another, and how long their files are. */
+/** The folders of the node: in which order they use one another, and how long their files are. */
 const architecture = [
   { files: [`${HOUSE}/**/*.ts`], rules: { 'max-lines': ['error', 300] } },
   // No node imports another node.
   imports('', '^\\./[^/]+$|^\\.\\./'),
   imports('*/**/', '^\\.\\./'),
-  ...Object.entries(IMPORTED).map(([room, others]) =>
-    imports(`${room}/**/`, `^\\.\\./(?!(${others.join('|')})/)`),
+  ...Object.entries(IMPORTED).map(([folder, others]) =>
+    imports(`${folder}/**/`, `^\\.\\./(?!(${others.join('|')})/)`),
   ),
 ];
 

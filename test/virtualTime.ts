@@ -4,7 +4,7 @@ import { install } from '@sinonjs/fake-timers';
 export const EPOCH = Date.UTC(2026, 0, 1);
 
 /** Lets everything happen that needs no time to pass, but for requests. */
-export const turn = async () => await new Promise<void>((resolve) => void setImmediate(resolve));
+export const tick = async () => await new Promise<void>((resolve) => void setImmediate(resolve));
 
 /**
  * The time of this process, in place of the real one: it passes only where it is told to. Replaced are timers, dates and

@@ -4,7 +4,7 @@ import type { Settings } from '../service/settings';
 import { startWorkflow, type TestNode } from './engine';
 import { field, IMAGE_MODEL, SECOND, stage } from './support';
 import { passTime, settle, time } from './time';
-import { EPOCH, turn } from '../virtualTime';
+import { EPOCH, tick } from '../virtualTime';
 
 const on = stage();
 
@@ -92,7 +92,7 @@ it('reads none of the tasks that wait for their turn where the execution is stop
 	const { execution, result } = startWorkflow(on.workflow(node));
 	while (on.requests('GET').length < 10) {
 		await time.pass(1);
-		await turn();
+		await tick();
 	}
 	execution.cancel();
 	await time.pass(5 * SECOND);

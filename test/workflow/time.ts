@@ -2,7 +2,7 @@ import * as diagnostics from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
 
 import { ofThisProcess } from '../service/effects';
-import { turn } from '../virtualTime';
+import { tick } from '../virtualTime';
 import { HistoryTime } from './n8n/time';
 
 /** HTTP requests of this process that are under way, of nock's and of real ones. */
@@ -44,7 +44,7 @@ const isBusy = () =>
 /** Lets everything happen that needs no time to pass: requests with their answers, and what follows from them. */
 export async function settle(): Promise<void> {
 	for (let quiet = 0; quiet < 10; quiet++) {
-		await turn();
+		await tick();
 		if (isBusy()) quiet = 0;
 	}
 }

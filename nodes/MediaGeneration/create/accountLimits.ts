@@ -195,7 +195,10 @@ export class AccountLimits {
 		this.probeAt = now + ms * (0.8 + 0.4 * this.random());
 	}
 
-	/** A pause alone has ended refusals, as if at the begin of its last third; the create just admitted came after that. */
+	/**
+	 * No task has ended, so time alone has let the create in: somewhere in the pause, which only this try has shown. Two thirds
+	 * of the pause are taken: a later moment makes the rate too low, an earlier one too high.
+	 */
 	private learnRate({ since, refusedAt }: Doubt, now: number): void {
 		const { learnt, admittedSince: admitted } = this;
 		const freeAt = now - (now - refusedAt) / 3;

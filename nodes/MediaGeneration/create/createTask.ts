@@ -48,8 +48,6 @@ const LATE_HINT = {
 /** Creates the tasks of one run. An order is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
 	private readonly graceIsOver: Promise<undefined>;
-	/** n8n copies the whole node for each who asks for its name. */
-	private readonly nodeName: string;
 	private readonly isStopStored: () => Promise<boolean>;
 
 	/**
@@ -67,7 +65,6 @@ export class TaskCreator {
 		private readonly signal = stopSignal(context),
 	) {
 		this.graceIsOver = graceAfterStop(this.signal);
-		this.nodeName = context.getNode().name;
 		this.isStopStored = lookForStop(context);
 		queue.hasCreated = journal.hasCreated;
 	}
@@ -221,7 +218,7 @@ export class TaskCreator {
 	private log(text: string, { itemIndex }: CreatePlan, isLate: boolean): void {
 		const { logger } = this.context;
 		const where = `(execution ${executionIdOf(this.context)}, item ${itemIndex + 1})`;
-		const line = `${this.nodeName}: ${text} ${where}`;
+		const line = `${this.context.getNode().name}: ${text} ${where}`;
 		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
 		else if (isLate) logger.warn(`${line}, after the call had ended`);
 		else logger.info(line);

@@ -61,9 +61,11 @@ export class LedgerRow {
 		}
 		const { new: added } = recorded.value;
 		if (added.includes(this.name)) return true;
-		const hasAll = entries.length > 0 && added.length === 0;
-		if (hasAll && (await this.size()) === entries.length + 1) return true;
-		const own = hasAll ? entries.slice(0, 1) : added;
+		// An earlier call, whose answer was lost, has written the very same entries: the row, or into the row of another writer.
+		const isRepeated = entries.length > 0 && added.length === 0;
+		if (isRepeated && (await this.size()) === entries.length + 1) return true;
+		// n8n has found the row of another writer, and added these entries to it.
+		const own = isRepeated ? entries.slice(0, 1) : added;
 		if (own.length > 0) await settled(this.remove(own));
 		return false;
 	}

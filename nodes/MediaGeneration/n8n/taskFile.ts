@@ -32,7 +32,7 @@ const rowOf = (context: IExecuteFunctions, execution: string, nodeId?: string) =
 
 /** The digits of a name as entries. Two files in a row differ in their first sign. */
 const entriesOf = (name: string, count: number): string[] =>
-	[...name].map((digit, place) => `${count % 2}.${place}.${digit}`);
+	[...name].map((digit, index) => `${count % 2}.${index}.${digit}`);
 
 const ALL_ENTRIES = [0, 1].flatMap((count) =>
 	HEX.flatMap((digit) => entriesOf(digit.repeat(DIGITS), count)),
@@ -118,8 +118,8 @@ export async function filedTasks(
 
 /** The name that the entries spell; undefined if a digit is missing, or is not certain. */
 function nameIn(found: readonly string[], count: number): string | undefined {
-	const digits = Array.from({ length: DIGITS }, (_, place) =>
-		HEX.filter((digit) => found.includes(`${count}.${place}.${digit}`)),
+	const digits = Array.from({ length: DIGITS }, (_, index) =>
+		HEX.filter((digit) => found.includes(`${count}.${index}.${digit}`)),
 	);
 	return digits.every(({ length }) => length === 1) ? digits.join('') : undefined;
 }

@@ -31,7 +31,7 @@ export class ReadWindow {
 	constructor(private readonly signal: AbortSignal | undefined) {}
 
 	/**
-	 * Sends a read when there is room for it.
+	 * Sends a read when the window lets it in.
 	 *
 	 * @param giveUpAt a read that would begin after this moment is not sent
 	 * @returns the answer; undefined if it was not sent

@@ -61,7 +61,8 @@ async function beginTurn(
 	// The run stays awake while n8n's store fails: n8n would not store a sleep, and never wake the run.
 	const hasBegun = await askUntilAnswered(async () => await row.begin());
 	if (!hasBegun) {
-		// What the other wake stores at the end of its turn takes the place of what is stored here.
+		// n8n keeps what is stored last: this state is stored at once, and that of the other wake when its turn ends. If it is
+		// the other way round, the state is out of date, which the next turn notices.
 		const wakeAt = clock.now() + LONGEST_TURN_MS;
 		journal.standAside(row.turn, wakeAt);
 		return await suspend(context, journal, wakeAt);

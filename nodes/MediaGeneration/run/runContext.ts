@@ -216,7 +216,7 @@ export class RunContext {
 	}
 
 	/**
-	 * Reads a task when the window of the turn has room.
+	 * Reads a task when the window of the turn lets the read in.
 	 *
 	 * @param giveUpAt a read that would begin after this moment is not sent, milliseconds of the clock
 	 * @param limitMs milliseconds until the read itself fails

@@ -138,8 +138,8 @@ export class Turn {
 		return this.rule.suspendAfterMs < Infinity;
 	}
 
-	/** How long a run goes on without an order, milliseconds. */
-	private get patienceMs(): number {
+	/** How long a run that orders stays active while nothing is taken and no task ends, milliseconds. */
+	private get longestIdleMs(): number {
 		return Math.max(MINUTE_MS, this.rule.suspendAfterMs);
 	}
 
@@ -150,14 +150,14 @@ export class Turn {
 
 	/** Whether the run has neither ordered nor seen the end of a task for so long that it sleeps longer. */
 	get isStuck(): boolean {
-		return this.idleMs >= this.patienceMs;
+		return this.idleMs >= this.longestIdleMs;
 	}
 
 	/** Until when the run is active, as things stand. */
 	private get activeUntil(): number {
 		const { runStartedAt, suspendAfterMs } = this.rule;
 		const isOrdering = this.orders.size > 0 && this.pausedUntil - clock.now() < WORTH_A_SLEEP_MS;
-		const orderingUntil = isOrdering ? this.progressAt + this.patienceMs : -Infinity;
+		const orderingUntil = isOrdering ? this.progressAt + this.longestIdleMs : -Infinity;
 		return Math.max(runStartedAt + suspendAfterMs, orderingUntil);
 	}
 

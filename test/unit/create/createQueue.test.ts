@@ -6,7 +6,7 @@ import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceErro
 import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { FakeClock } from '../support';
-import { turn as passes } from '../../virtualTime';
+import { tick } from '../../virtualTime';
 import { HOUR, MINUTE, SECOND } from '../../durations';
 
 const tooMany = (retryAfterMs?: number) =>
@@ -95,10 +95,10 @@ describe('places', () => {
 		const { queue } = opened({ places: 1 });
 		await take(queue);
 		const next = waiter(queue);
-		await passes();
+		await tick();
 		expect(next.done).toBe(false);
 		queue[giveBack]();
-		await passes();
+		await tick();
 		expect(next.ticket).toBeDefined();
 	});
 
@@ -113,7 +113,7 @@ describe('places', () => {
 		const all = [wait('a', false), wait('b', false), wait('c', false), wait('refused', true)];
 		for (let count = 0; count < 4; count++) {
 			queue.finished();
-			await passes();
+			await tick();
 		}
 		await Promise.all(all);
 		expect(order).toEqual(['refused', 'a', 'b', 'c']);
@@ -128,7 +128,7 @@ describe('a pause that the service asks for', () => {
 		clock.sleep = async () => await new Promise(() => undefined);
 		const waiting = queue.enter({ patienceMs: SECOND, timeoutMs: 2 * HOUR, until: Infinity });
 		queue.finished();
-		expect(await Promise.race([settled(waiting), passes()])).toBeUndefined();
+		expect(await Promise.race([settled(waiting), tick()])).toBeUndefined();
 	});
 
 	it.each([
@@ -245,10 +245,10 @@ describe('an order in doubt', () => {
 		queue.doubtful(await enter(queue), page());
 		const ticket = await enter(queue);
 		const next = waiter(queue);
-		await passes();
+		await tick();
 		expect(next.done).toBe(false);
 		queue.accepted(ticket);
-		await passes();
+		await tick();
 		expect(next.ticket).toBeDefined();
 	});
 
@@ -422,10 +422,10 @@ describe('the patience while the service takes nothing', () => {
 		queue.refused(await enter(queue), tooMany());
 		clock.pass(MINUTE);
 		const waiting = waiter(queue, SECOND);
-		await passes();
+		await tick();
 		expect(waiting.error).toBeUndefined();
 		queue.refused(ticket, tooMany());
-		await passes();
+		await tick();
 		expect(waiting.error).toMatchObject({ message: 'Too many' });
 	});
 });
@@ -451,10 +451,10 @@ describe('nobody is let in', () => {
 		const { queue } = opened({ places: 1 });
 		await fill(queue, 1);
 		const waiting = [waiter(queue), waiter(queue)];
-		await passes();
+		await tick();
 		queue.close();
 		queue.finished();
-		await passes();
+		await tick();
 		expect(waiting).toEqual(Array(2).fill({ done: true, ticket: undefined }));
 		expect([queue.isOver, queue.closedBy]).toEqual([true, undefined]);
 	});
@@ -465,7 +465,7 @@ describe('nobody is let in', () => {
 		const waiting = [waiter(queue), waiter(queue)];
 		queue.close(tooMany());
 		queue.close(unreachable());
-		await passes();
+		await tick();
 		expect(waiting.map(({ error }) => (error as Error).message)).toEqual(['Too many', 'Too many']);
 		expect(queue.closedBy).toMatchObject({ message: 'Too many' });
 	});
@@ -479,7 +479,7 @@ describe('nobody is let in', () => {
 		await before(queue);
 		const waiting = [waiter(queue), waiter(queue)];
 		stop.abort();
-		await passes();
+		await tick();
 		expect(waiting.map(({ error }) => error instanceof Stopped)).toEqual([true, true]);
 	});
 });
@@ -487,7 +487,7 @@ describe('nobody is let in', () => {
 it('says when the service has refused an order for the first time', async () => {
 	const { queue } = opened();
 	await fill(queue, 1);
-	expect(await Promise.race([queue.limited.then(() => 'limited'), passes()])).toBeUndefined();
+	expect(await Promise.race([queue.limited.then(() => 'limited'), tick()])).toBeUndefined();
 	queue.refused(await enter(queue), tooMany());
-	expect(await Promise.race([queue.limited.then(() => 'limited'), passes()])).toBe('limited');
+	expect(await Promise.race([queue.limited.then(() => 'limited'), tick()])).toBe('limited');
 });

@@ -20,7 +20,7 @@ import { settled } from '../../../nodes/MediaGeneration/shared/promises';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { API_KEY, executeContext, SERVICE } from '../../workflow/engine';
 import { caught, FakeClock, unansweredIn } from '../support';
-import { turn as passes } from '../../virtualTime';
+import { tick } from '../../virtualTime';
 import { entryOf, plan } from './entries';
 import { HOUR, MINUTE, SECOND } from '../../durations';
 
@@ -408,14 +408,14 @@ describe('a stop of the execution while a create is under way', () => {
 			await new Promise<void>((resolve) => (graceIsOver = resolve));
 		};
 		const outcome = settled(async () => await create(plan({ itemIndex: 4 })));
-		await passes();
+		await tick();
 		stop.abort();
 		return { ...setup, outcome, graceIsOver };
 	}
 
 	it('waits for its answer, writes it down and names it in the log', async () => {
 		const { outcome, answer, journal, logged, clock } = await stopped();
-		await passes();
+		await tick();
 		answer(accepted);
 		expect(await outcome).toEqual({ value: 'task-1' });
 		expect(journal.taskIds()).toEqual(['task-1']);
@@ -443,7 +443,7 @@ describe('a stop of the execution while a create is under way', () => {
 			expect(await outcome).toMatchObject({ error: expect.any(Stopped) as Stopped });
 			expect([unansweredIn(journal), journal.taskIds(), logged]).toEqual([[4], [], []]);
 			answer(answered);
-			await passes();
+			await tick();
 			expect([unansweredIn(journal), journal.taskIds()]).toEqual([unanswered, created]);
 			expect(logged).toEqual([expect.stringContaining(text) as string]);
 		},
@@ -458,7 +458,7 @@ describe('a deadline while a create is under way', () => {
 		const before = unansweredIn(setup.journal);
 		const endedAt = setup.clock.now();
 		setup.answer(answered);
-		await passes();
+		await tick();
 		return { ...setup, error, before, endedAt };
 	}
 

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
 
-import type { IDataObject, ITaskData } from 'n8n-workflow';
-
-import { internalsOf } from '../../../nodes/MediaGeneration/n8n/internals';
 import { LedgerRow } from '../../../nodes/MediaGeneration/n8n/ledgerRow';
 import { TurnRow } from '../../../nodes/MediaGeneration/n8n/turnRow';
 import { clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
@@ -20,17 +17,11 @@ interface Given {
 	/** The execution that asks. */
 	by?: string;
 	runIndex?: number;
-	/** The runs of the node before, as n8n has stored them. */
-	runsBefore?: ReadonlyArray<Partial<ITaskData>>;
 	signal?: AbortSignal;
 }
 
-function rowOf(turn = 1, execution = '1', { by, runIndex = 0, runsBefore, signal }: Given = {}) {
+function rowOf(turn = 1, execution = '1', { by, runIndex = 0, signal }: Given = {}) {
 	const context = executeContext({}, signal);
-	if (runsBefore) {
-		const { runData } = internalsOf(context).runExecutionData!.resultData;
-		runData[context.getNode().name] = runsBefore as ITaskData[];
-	}
 	Object.assign(context, { runIndex }, by && { getExecutionId: () => by });
 	return new TurnRow(context, turn, execution);
 }
@@ -66,33 +57,9 @@ it("without a store, as in a program around n8n's engine, a turn orders at once,
 });
 
 describe('one process begins a turn', () => {
-	it('that has written the row; another one has not', async () => {
-		expect(await rowOf().begin()).toBe(true);
-		expect(await rowOf().begin()).toBe(false);
-	});
-
 	it('of two that come together', async () => {
 		const begun = await Promise.all([rowOf().begin(), rowOf().begin()]);
 		expect(begun.sort()).toEqual([false, true]);
-	});
-
-	it.each<[string, TurnRow, TurnRow]>([
-		['turn', rowOf(1), rowOf(2)],
-		['execution', rowOf(1, '1'), rowOf(1, '2')],
-		['run of the node', rowOf(1, '1'), rowOf(1, '1', { runIndex: 1 })],
-	])('and another %s is another row', async (_what, one, other) => {
-		expect([await one.begin(), await other.begin()]).toEqual([true, true]);
-	});
-
-	const items = (json: IDataObject) => ({ data: { main: [[{ json }]] } });
-	it.each<[string, Partial<ITaskData>]>([
-		['ended', items({ isArtificialRecoveredEventItem: true })],
-		['begun', { executionStatus: 'crashed' }],
-	])('but a run of a killed node that had %s is none: n8n has made it up', async (_, madeUp) => {
-		const before = items({ taskId: 'one' });
-		await rowOf(1, '1', { runIndex: 1, runsBefore: [before] }).begin();
-		const runsBefore = [before, madeUp];
-		expect(await rowOf(1, '1', { runIndex: 2, runsBefore }).isBegun()).toBe(true);
 	});
 
 	it('but the first turn of an execution is one, whatever the index of the run: n8n gives a retry another index', async () => {
@@ -217,14 +184,6 @@ describe("while n8n's store fails", () => {
 		await pass(SECOND);
 		stop.abort();
 		expect(await passTime(begun)).toHaveProperty('error', expect.any(Stopped));
-	});
-});
-
-describe('a second process of a turn', () => {
-	it('finds the turn begun', async () => {
-		expect(await rowOf().isBegun()).toBe(false);
-		await rowOf().begin();
-		expect(await rowOf().isBegun()).toBe(true);
 	});
 });
 

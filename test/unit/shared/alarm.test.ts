@@ -1,6 +1,6 @@
 import { Alarm, clock, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { MINUTE, SECOND } from '../../durations';
-import { turn } from '../../virtualTime';
+import { tick } from '../../virtualTime';
 import { pass, time, virtualTime } from '../../workflow/time';
 
 virtualTime();
@@ -25,7 +25,7 @@ function opened(signal?: AbortSignal) {
 it('wakes each once: at its moment, at once where that has come, or before, where somebody asks for it', async () => {
 	const { wait, went } = opened();
 	const wakes = [30, 10, -1, 20, Infinity].map((seconds) => wait(String(seconds), seconds));
-	await turn();
+	await tick();
 	expect(went).toEqual(['-1 at 0']);
 	for (const nth of [4, 3, 3]) wakes[nth]?.();
 	await pass(MINUTE);
@@ -38,7 +38,7 @@ it('wakes all, and sets no timer for somebody who waits for no moment', async ()
 	expect(time.timersLeft).toBe(0);
 	wait('b', 10);
 	alarm.wakeAll();
-	await turn();
+	await tick();
 	expect(went).toEqual(['b at 0', 'a at 0']);
 });
 
@@ -48,7 +48,7 @@ it('tells all who wait of a stop, and all who come later', async () => {
 	wait('a', 10);
 	stop.abort();
 	wait('b', 10);
-	await turn();
+	await tick();
 	const { message } = new Stopped();
 	expect(went).toEqual([`a: ${message}`, `b: ${message}`]);
 	expect(time.timersLeft).toBe(0);
@@ -59,10 +59,10 @@ it('has one timer and one listener for 10,000 who wait, whoever is woken meanwhi
 	const listens = jest.spyOn(stop.signal, 'addEventListener');
 	const { wait, went } = opened(stop.signal);
 	const wakes = Array.from({ length: 10_000 }, (_, nth) => wait('a', 1 + ((nth * 7919) % 10_000)));
-	await turn();
+	await tick();
 	expect([time.timersLeft, listens.mock.calls.length]).toEqual([1, 1]);
 	for (let nth = 0; nth < 10_000; nth += 2) wakes[nth]?.();
-	await turn();
+	await tick();
 	expect([went.length, time.timersLeft]).toEqual([5_000, 1]);
 	time.jump(10_000 * SECOND);
 	for (let turns = 0; turns < 10 && went.length < 10_000; turns++) await pass(SECOND);

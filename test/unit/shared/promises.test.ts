@@ -1,5 +1,5 @@
 import { Semaphore } from '../../../nodes/MediaGeneration/shared/promises';
-import { turn } from '../../virtualTime';
+import { tick } from '../../virtualTime';
 
 it('does so much at once and no more, in order', async () => {
 	const lane = new Semaphore(2);
@@ -11,13 +11,13 @@ it('does so much at once and no more, in order', async () => {
 		return index;
 	};
 	const all = Promise.all([1, 2, 3, 4].map(async (index) => await lane.run(work(index))));
-	await turn();
+	await tick();
 	expect(begun).toEqual([1, 2]);
 	ends[1]?.();
-	await turn();
+	await tick();
 	expect(begun).toEqual([1, 2, 3]);
 	for (const index of [0, 2]) ends[index]?.();
-	await turn();
+	await tick();
 	ends[3]?.();
 	expect(await all).toEqual([1, 2, 3, 4]);
 });

@@ -1,4 +1,4 @@
-import { EPOCH, turn, VirtualTime } from '../../virtualTime';
+import { EPOCH, tick, VirtualTime } from '../../virtualTime';
 import type { Process } from './process';
 
 /** What is happening at present: in which process, and for what, e.g. `execution 3`. Whatever follows inherits it. */
@@ -74,7 +74,7 @@ export class HistoryTime extends VirtualTime {
 		this.later(until - this.now, () => (isOver = true));
 		while (!isOver) {
 			this.clock.next();
-			await turn();
+			await tick();
 			this.rest();
 		}
 	}
