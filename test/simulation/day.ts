@@ -60,12 +60,9 @@ const anyDays = fc.record({
 	trouble: fc.option(
 		fc.record({
 			/** Of a blip: whether it answers reads as well. */
-			on: word('all requests', 'creates'),
+			on: word('all requests', 'creates', 'creates'),
 			what: word(...BLIPS.map(([name]) => name), ...AWAY, ...AWAY),
-			at: fc.oneof(
-				fc.integer({ min: 5_000, max: 90_000 }),
-				fc.integer({ min: 5_000, max: 400_000 }),
-			),
+			at: fc.nat({ max: 600_000 }),
 			forMs: number(3 * SECOND, 10 * SECOND, MINUTE, MINUTE, 5 * MINUTE, 10 * MINUTE, 120 * MINUTE),
 		}),
 		{ nil: undefined, freq: 2 },
@@ -101,6 +98,16 @@ const MOST_ROUNDS = 12;
 /** Whether each item is ordered by two nodes. */
 export const hasTwoNodes = ({ workflow }: Day) => workflow === 'in a row' || workflow === 'beside';
 
+/** A trouble comes while a batch orders. */
+function meetBatch({ trouble, ...day }: Day): Day {
+	if (!trouble) return { ...day, trouble };
+	const places = 4;
+	const items = Math.max(day.items, 3 * places);
+	const orderingMs = (items / places - 1) * day.taskSeconds * SECOND;
+	const at = (day.second + 1) * SECOND + (trouble.at % orderingMs);
+	return { ...day, trouble: { ...trouble, at }, items, places };
+}
+
 function limitOrders(day: Day): Day {
 	const most = MOST_ORDERS / (1 + day.others.length) / (hasTwoNodes(day) ? 2 : 1);
 	return { ...day, items: Math.min(day.items, day.workflow === 'loop' ? MOST_ROUNDS : most) };
@@ -116,7 +123,7 @@ const calmDown = (day: Day): Day => ({
 export const days: fc.Arbitrary<Day> = fc
 	.oneof(
 		{ withCrossShrink: true },
-		{ weight: 2, arbitrary: anyDays },
+		{ weight: 2, arbitrary: anyDays.map(meetBatch) },
 		{ weight: 1, arbitrary: anyDays.map(calmDown) },
 	)
 	.map(limitOrders);

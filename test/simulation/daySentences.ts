@@ -83,8 +83,8 @@ const isRefused = ({ status, taskId, isUnsent }: SeenRequest) =>
 	taskId === undefined && !isUnsent && status >= 400;
 
 /**
- * Whether an item may be given up in a trouble: its run had no task before, or no other item of the run was refused since the
- * service has taken an order. In a loop each round is a run of its own.
+ * Whether an item may be given up in a trouble: its run had no task before, or the item was refused twice, and no other item of
+ * the run since the service has taken an order. In a loop each round is a run of its own.
  */
 function mayGiveUp({ network }: World, row: Row, day: Day, troubledAt: number, item: string) {
 	const run = network.seen.filter(
@@ -97,8 +97,9 @@ function mayGiveUp({ network }: World, row: Row, day: Day, troubledAt: number, i
 		taskId !== undefined && answeredAt !== undefined ? [answeredAt] : [],
 	);
 	if (!taken.some((at) => at < troubledAt)) return true;
-	const refusedAt = run.findLast((seen) => seen.item === item && isRefused(seen))?.at;
-	if (refusedAt === undefined) return false;
+	const [again, before] = run.filter((seen) => seen.item === item && isRefused(seen)).reverse();
+	if (!again || !before) return false;
+	const refusedAt = again.at;
 	const takenAt = Math.max(...taken.filter((at) => at < refusedAt));
 	return !run.some(
 		(seen) => seen.item !== item && isRefused(seen) && seen.at > takenAt && seen.at <= refusedAt,

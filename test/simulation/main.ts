@@ -31,6 +31,8 @@ const values = readOptions(USAGE, {
 /** Of each sentence. */
 const MAX_SHOWN = 5;
 
+const MOST_ROWS = 15;
+
 /** So many histories at a time go to whichever process is free. */
 const SHARE = 250;
 
@@ -70,12 +72,14 @@ async function share(from: number, seeds: number): Promise<Found> {
 	return found;
 }
 
+/** Of what happened the rarest. */
 const tableOf = async (what: string, names: string[]) =>
 	await markdownTable(
 		[what, 'In so many histories'],
 		[...groupBy(names, (name) => name)]
 			.map(([name, { length }]) => [name, length] as const)
-			.sort(([, one], [, other]) => other - one)
+			.sort(([, one], [, other]) => one - other)
+			.slice(0, MOST_ROWS)
 			.map(([name, length]) => [name, String(length)]),
 		(column) => column === 1,
 	);
@@ -90,6 +94,7 @@ async function report(
 	const bad = seedsOf(violations).length;
 	const page = [
 		`${count} histories, seeds ${from} to ${from + count - 1}: ${bad} with a violation of the contract; in up to ${exceptions.length} of the others a known exception occurred.`,
+		`${new Set(faults).size} kinds of faults occurred. The rarest:`,
 		await tableOf('What happened', faults),
 		await tableOf('Known exception', exceptions),
 	].join('\n\n');

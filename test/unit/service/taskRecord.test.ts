@@ -169,6 +169,7 @@ describe('a record', () => {
 			{ url: URLS[0], mime_type: 'image/png' },
 			{ fileUrl: URLS[0], model: 'vendor/model-2.pro', name: 'a/cat.png' },
 			{ image: URLS[0], type: 'image/png', name: '/tmp/cat.png', prompt: URLS[1] },
+			{ resultLink: URLS[0], page: URLS[1] },
 			{ contentType: 'image/png', file: { name: 'cat.png', location: URLS[0] } },
 		].map((entry): [string, unknown, string[]] => [
 			`an object with more than a link, ${Object.keys(entry).join(', ')},`,
