@@ -98,14 +98,19 @@ const MOST_ROUNDS = 12;
 /** Whether each item is ordered by two nodes. */
 export const hasTwoNodes = ({ workflow }: Day) => workflow === 'in a row' || workflow === 'beside';
 
-/** A trouble comes while a batch orders. */
-function meetBatch({ trouble, ...day }: Day): Day {
-	if (!trouble) return { ...day, trouble };
+/** A trouble, a kill and a stop meet a batch that orders. Of a blip nothing else is to take the blame. */
+function meetBatch(day: Day): Day {
+	const { trouble, ends, taskSeconds, second } = day;
+	if (!trouble && ends === 'by itself') return day;
 	const places = 4;
 	const items = Math.max(day.items, 3 * places);
-	const orderingMs = (items / places - 1) * day.taskSeconds * SECOND;
-	const at = (day.second + 1) * SECOND + (trouble.at % orderingMs);
-	return { ...day, trouble: { ...trouble, at }, items, places };
+	const orderingMs = (items / places - 1) * taskSeconds * SECOND;
+	const within = (ms: number) => SECOND + (ms % orderingMs);
+	const met = { ...day, items, places, endsAt: within(day.endsAt) };
+	if (!trouble) return met;
+	const at = second * SECOND + within(trouble.at);
+	const isBlip = trouble.what.startsWith('blip');
+	return { ...met, trouble: { ...trouble, at }, ends: isBlip ? 'by itself' : ends };
 }
 
 function limitOrders(day: Day): Day {

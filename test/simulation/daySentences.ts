@@ -181,14 +181,21 @@ export const daySentences = {
 				.filter((task) => isOf(row, task))
 				.map(({ createdAt }) => createdAt);
 			if (first > trouble.at) return [];
+			const isByLaw = (...items: unknown[]) => {
+				const untaken = items.filter(
+					(item) => !world.service.tasks.some((task) => task.item === item),
+				);
+				return (
+					untaken.length > 0 &&
+					untaken.every((item) => mayGiveUp(world, row, day, trouble.at, String(item)))
+				);
+			};
 			const lost = outOf(world, row).flatMap(({ items }) =>
 				items.filter(
 					({ json: { error, prompt, second } }) =>
 						error !== undefined &&
 						!IN_DOUBT.test(String(error)) &&
-						![prompt, ...(hasTwoNodes(day) ? [second] : [])]
-							.filter((item) => !world.service.tasks.some((task) => task.item === item))
-							.every((item) => mayGiveUp(world, row, day, trouble.at, String(item))),
+						!isByLaw(prompt, ...(hasTwoNodes(day) ? [second] : [])),
 				),
 			);
 			return [

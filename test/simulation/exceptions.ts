@@ -73,7 +73,7 @@ export const isOutOfDate = (world: World, execution: string): boolean =>
 
 /** The database is away when an execution ends: n8n lists it as running until n8n is started again, whatever its nodes are. */
 export const isEndUnstored = (world: World, { isEndUnstored }: Row): boolean =>
-	isEndUnstored &&
+	isEndUnstored === true &&
 	world.except('an execution ended while the database was away: n8n lists it as running');
 
 /** Whether nothing tells an execution that another one has ordered the same. */

@@ -50,8 +50,8 @@ const rowOf = (id: string, begunAt: number, given: NewRow) => ({
 	isWokenTwice: false,
 	/** Whether n8n has stored a second wake, which began with an older state, over what the first wake had stored. */
 	isOutOfDate: false,
-	/** Whether the database was away when the execution came to its end: n8n lists it as running until it starts again. */
-	isEndUnstored: false,
+	/** Whether the database was away when the execution came to its end, and not to a sleep: n8n lists it as running until it starts again. */
+	isEndUnstored: undefined as boolean | undefined,
 	/** When the execution was stored first, milliseconds since the history began. */
 	begunAt,
 	/** When the execution came to its end, milliseconds since the history began. */

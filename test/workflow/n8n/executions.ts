@@ -157,7 +157,8 @@ export class Executions {
 			if (error) this.n8n.trace(`n8n: execution ${row.id} says "${error.message}"`);
 		};
 		await this.n8n.database.query(store, longerMs).catch((error: unknown) => {
-			row.isEndUnstored = waitTill === undefined;
+			// The engine ends an execution once more whose sleep could not be stored.
+			row.isEndUnstored ??= waitTill === undefined;
 			// The engine waits for no hook of an execution that it cancels.
 			if (run.status !== 'canceled') throw error;
 		});
