@@ -5,19 +5,23 @@ import { nodeType } from './n8n/nodes';
 import { isTerminal } from './n8n/database';
 import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import { store } from './processedData';
-import { field, imageNode, item, keepsGoing, MINUTE, prompts, SECOND, stage } from './support';
+import {
+	field,
+	imageNode,
+	item,
+	keepsGoing,
+	many,
+	MINUTE,
+	prompts,
+	SECOND,
+	stage,
+} from './support';
 import { pass, passUntil } from './time';
 
 /** What a kill, a stop and their retries order, on n8n's own engine and in virtual time. */
 
 const on = stage();
-const created = () => on.creates.filter(({ status }) => status === 200).length;
-const many = (count: number, seconds = 30) =>
-	prompts(
-		...Array.from({ length: count }, (_, index) =>
-			item(`p${index}`, { latencyMs: seconds * SECOND }),
-		),
-	);
+const images = (count: number, seconds = 30) => prompts(...many(count, seconds * SECOND));
 
 const pauseOf = async (ms: number) =>
 	await new Promise<void>((resolve) => void setTimeout(resolve, ms));
@@ -27,24 +31,24 @@ const rows = () => [...store.rows.keys()].filter((row) => row.includes('node-und
 const NOT_KEPT = 'n8n has not kept what it created';
 
 it('a kill in the first turn: the retry orders nothing and says what to do, and so does its retry', async () => {
-	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 60)));
+	const n8n = new WorkflowN8n(on.workflow(imageNode(), images(3, 60)));
 	const run = n8n.begin();
-	await passUntil(() => created() === 3);
+	await passUntil(() => on.created === 3);
 	await run.n8n.kill(run);
 	const retry = await run.retry();
 	expect(retry.ran.error?.message).toContain(NOT_KEPT);
 	expect(retry.ran.description).toContain('Task → Wait');
 	expect((await retry.retry()).ran.error?.message).toContain(NOT_KEPT);
-	expect(created()).toBe(3);
+	expect(on.created).toBe(3);
 });
 
 it('a stop in the first turn: the retry orders nothing', async () => {
-	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 60)));
+	const n8n = new WorkflowN8n(on.workflow(imageNode(), images(3, 60)));
 	const run = n8n.begin();
-	await passUntil(() => created() === 3);
+	await passUntil(() => on.created === 3);
 	await run.stop();
 	expect((await run.retry()).ran.error?.message).toContain(NOT_KEPT);
-	expect(created()).toBe(3);
+	expect(on.created).toBe(3);
 });
 
 /** An n8n whose workflow goes on behind the node under test for a minute. */
@@ -77,37 +81,39 @@ it.each([
 ])(
 	'a kill in a node behind a run %s: the retry pays for nothing twice',
 	async (_what, options, count, seconds) => {
-		const n8n = new LongWorkflow(on.workflow(imageNode(options, keepsGoing), many(count, seconds)));
+		const n8n = new LongWorkflow(
+			on.workflow(imageNode(options, keepsGoing), images(count, seconds)),
+		);
 		const run = n8n.begin();
 		await passUntil(() => run.row.events.get('Behind') === 'started');
-		expect(created()).toBe(count);
+		expect(on.created).toBe(count);
 		await run.n8n.kill(run);
 		const retry = await run.retry();
 		if (retry.isAsleep) await retry.end();
-		expect(created()).toBe(count);
+		expect(on.created).toBe(count);
 	},
 );
 
 it('a kill in a node before: the retry orders', async () => {
-	const n8n = new WorkflowN8n(on.workflow(imageNode(), many(3, 1)));
+	const n8n = new WorkflowN8n(on.workflow(imageNode(), images(3, 1)));
 	const run = n8n.begin();
 	await n8n.kill(run);
 	const { output } = (await run.retry()).ran;
 	expect(field(output, 'taskId')).toEqual(on.taskIds);
-	expect(created()).toBe(3);
+	expect(on.created).toBe(3);
 });
 
 describe('a run that was killed in a later turn', () => {
 	/** 30 items at two places, killed when the second turn has ordered. */
 	async function killedLater(more = {}) {
-		const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }, more), many(30));
+		const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }, more), images(30));
 		await run.wake();
-		const before = created();
-		await passUntil(() => created() === before + 2);
+		const before = on.created;
+		await passUntil(() => on.created === before + 2);
 		await run.n8n.kill(run);
 		return run;
 	}
-	const inDoubt = (items: ReturnType<typeof many>) =>
+	const inDoubt = (items: ReturnType<typeof prompts>) =>
 		field(items, 'error').filter((error) => String(error).startsWith('It is not known'));
 
 	it('is ordered by one of two retries at once', async () => {
@@ -116,33 +122,33 @@ describe('a run that was killed in a later turn', () => {
 		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
 		const errors = retries.flatMap(({ ran }) => ran.error?.message ?? []);
 		expect(errors).toEqual(['Another retry of execution 1 goes on with its tasks']);
-		expect(created()).toBe(30);
+		expect(on.created).toBe(30);
 	});
 
 	it('is ordered by the first of two retries one after the other, and a retry of the second one orders nothing', async () => {
 		const run = await killedLater();
 		const first = await run.retry();
 		await first.end();
-		const orders = created();
+		const orders = on.created;
 		const second = await run.retry();
 		const refused = [await second.end(), await (await second.retry()).end()];
 		for (const { error } of refused) {
 			expect(error?.message).toContain('Another retry of execution 1 goes on with its tasks');
 		}
-		expect(created()).toBe(orders);
+		expect(on.created).toBe(orders);
 		expect(inDoubt(first.ran.output)).toHaveLength(2);
 	});
 
 	it('leaves the same items in doubt where its retry is killed, too', async () => {
 		const run = await killedLater();
-		const orders = created();
+		const orders = on.created;
 		const retry = new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!);
-		await passUntil(() => created() === orders + 2);
+		await passUntil(() => on.created === orders + 2);
 		await retry.n8n.kill(retry);
 		const again = await retry.retry();
 		const { output } = again.isAsleep ? await again.end() : again.ran;
 		expect(inDoubt(output)).toHaveLength(4);
-		expect(created()).toBe(30);
+		expect(on.created).toBe(30);
 	});
 
 	it('leaves no row when its retry has ended', async () => {
@@ -156,14 +162,17 @@ describe('a run that was killed in a later turn', () => {
 });
 
 it('a retry of a sleeping execution and the execution itself order each item once', async () => {
-	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing), many(12));
+	const run = await on.start(
+		imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing),
+		images(12),
+	);
 	const retry = new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!);
 	await passUntil(() => [run, retry].every(({ row }) => isTerminal(row.status)));
-	expect(created()).toBe(12);
+	expect(on.created).toBe(12);
 });
 
 it('the rows of a run are gone when the execution has ended', async () => {
-	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }), many(12));
+	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }), images(12));
 	expect(rows()).not.toEqual([]);
 	await run.end();
 	await pass(SECOND);
@@ -180,9 +189,9 @@ it('the retry of a failed run that is killed before n8n stores it: its retry ord
 	const n8n = new WorkflowN8n(on.workflow(imageNode(stops), items));
 	const run = n8n.begin();
 	await passUntil(() => run.row.status === 'error');
-	const before = created();
+	const before = on.created;
 	const retry = new StoredRun(n8n, n8n.executions.retry(run.row)!);
-	await passUntil(() => created() === before + 1);
+	await passUntil(() => on.created === before + 1);
 	await retry.n8n.kill(retry);
 	const { error } = await (await retry.retry()).end();
 	expect(error?.message).toContain('It is not known');

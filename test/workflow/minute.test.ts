@@ -5,7 +5,7 @@ import { clock } from '../../nodes/MediaGeneration/shared/clock';
 import { isTerminal } from './n8n/database';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
-import { field, imageNode, item, keepsGoing, prompts, SECOND, stage } from './support';
+import { field, imageNode, item, keepsGoing, many, prompts, SECOND, stage } from './support';
 import { EPOCH } from '../virtualTime';
 import { pass, passUntil } from './time';
 
@@ -13,8 +13,6 @@ import { pass, passUntil } from './time';
 
 useProcessedData();
 const on = stage();
-
-const created = () => on.creates.filter(({ status }) => status === 200).length;
 
 /** An n8n that looks at each full minute from now on, and a run that begins so many seconds after a look. */
 async function begun(
@@ -28,10 +26,7 @@ async function begun(
 	return { n8n, run: n8n.begin() };
 }
 
-const images = (count: number, seconds: number) =>
-	prompts(
-		...Array.from({ length: count }, (_, i) => item(`p${i}`, { latencyMs: seconds * SECOND })),
-	);
+const images = (count: number, seconds: number) => prompts(...many(count, seconds * SECOND));
 
 describe('a task is late by at most ten seconds, whenever in the minute its run begins', () => {
 	const phases = [2, 16, 29, 44, 53, 58];
@@ -154,7 +149,7 @@ describe('a loop of short rounds', () => {
 		await pass(12 * SECOND);
 		const run = n8n.begin();
 		await passUntil(() => isTerminal(run.row.status));
-		expect(created()).toBe(15);
+		expect(on.created).toBe(15);
 		expect(run.row.sleeps).toBeGreaterThanOrEqual(4);
 	});
 });
@@ -203,7 +198,7 @@ describe('a database that is away', () => {
 		const { output, error } = await run.end();
 		expect(error).toBeUndefined();
 		expect(field(output, 'state')).toEqual(Array(30).fill('SUCCESS'));
-		expect(created()).toBe(30);
+		expect(on.created).toBe(30);
 		// The look that the database missed, and the next one.
 		const [first] = run.sleeps;
 		expect(((first?.from ?? 0) - EPOCH) / SECOND).toBeGreaterThan(110);

@@ -1,11 +1,10 @@
 // Copy into test/workflow. All fail on 8b026ac: pauses of the service that outlast a turn, and a killed turn.
 import { useProcessedData } from './processedData';
-import { imageNode, item, prompts, SECOND, stage } from './support';
+import { imageNode, many, prompts, SECOND, stage } from './support';
 import { passUntil } from './time';
 
 useProcessedData();
 const on = stage();
-const created = () => on.creates.filter(({ status }) => status === 200).length;
 
 it.each([
 	[5, 60, 45],
@@ -15,15 +14,10 @@ it.each([
 	'an account with %d places, Retry-After %d s, tasks of %d s: all defaults, 100 items',
 	async (limit, retryAfter, seconds) => {
 		on.service.configure({ concurrencyLimit: { limit, retryAfter } });
-		const run = await on.start(
-			imageNode({}),
-			prompts(
-				...Array.from({ length: 100 }, (_, i) => item(`p${i}`, { latencyMs: seconds * SECOND })),
-			),
-		);
+		const run = await on.start(imageNode({}), prompts(...many(100, seconds * SECOND)));
 		const end = run.isAsleep ? await run.end() : run.ran;
 		expect(end.output.filter(({ json }) => json.error)).toHaveLength(0);
-		expect(created()).toBe(100);
+		expect(on.created).toBe(100);
 	},
 );
 
@@ -35,13 +29,12 @@ it('a service that asks for pauses for ever is given up after the timeout', asyn
 });
 
 it('a turn that is killed after three creates leaves three items in doubt', async () => {
-	const items = Array.from({ length: 200 }, (_, i) => item(`p${i}`, { latencyMs: 30_000 }));
-	const run = await on.start(imageNode({ suspendAfter: 1 }), prompts(...items));
+	const run = await on.start(imageNode({ suspendAfter: 1 }), prompts(...many(200, 30 * SECOND)));
 	await run.wake();
-	const before = created();
+	const before = on.created;
 	const { wakes } = run.row;
 	await passUntil(() => run.row.wakes > wakes);
-	await passUntil(() => created() >= before + 3);
+	await passUntil(() => on.created >= before + 3);
 	await run.n8n.kill(run);
 	const again = await run.retry();
 	const end = again.isAsleep ? await again.end() : again.ran;

@@ -8,6 +8,7 @@ import {
 	imageNode,
 	item,
 	keepsGoing,
+	many,
 	MINUTE,
 	prompts,
 	SECOND,
@@ -21,7 +22,6 @@ import { pass, passUntil } from './time';
 /** Retries of workflows with several nodes, of later rounds of a loop, and of retries, on n8n's own engine. */
 
 const on = stage();
-const created = () => on.creates.filter(({ status }) => status === 200).length;
 const promptsOrdered = () => on.inputs.map(({ prompt }) => String(prompt));
 const ordersOf = (name: string) => promptsOrdered().filter((prompt) => prompt.startsWith(name));
 
@@ -239,7 +239,7 @@ describe('a loop', () => {
 
 	it('killed in the first turn of a later round, and the round before sleeps in the retry: the later round orders nothing again', async () => {
 		const run = loop(240, 90).begin();
-		await passUntil(() => created() === 2);
+		await passUntil(() => on.created === 2);
 		await run.n8n.kill(run);
 		on.service.configure({ readStatus: { status: 503 } });
 		const retry = retryOf(run);
@@ -247,7 +247,7 @@ describe('a loop', () => {
 		on.service.resetSettings();
 		const { error } = await retry.end();
 		expect(error?.message).toContain('It is not known whether the task was created');
-		expect(created()).toBe(2);
+		expect(on.created).toBe(2);
 	});
 
 	it('killed in a later turn of its first round: the retry goes on, and orders the later rounds', async () => {
@@ -301,15 +301,15 @@ describe('a loop of short rounds', () => {
 
 	it('killed, and its retry is killed in a later round: the retry of that orders each round once as well', async () => {
 		const run = await killedAfter(28);
-		const before = created();
+		const before = on.created;
 		const retry = retryOf(run);
-		await passUntil(() => created() === before + 2);
+		await passUntil(() => on.created === before + 2);
 		await run.n8n.kill(retry);
 		const again = retryOf(retry);
 		await passUntil(() => isTerminal(again.row.status));
 		expect(again.row.status).toBe('success');
 		expect(new Set(promptsOrdered()).size).toBe(ROUNDS);
-		expect(created()).toBe(ROUNDS);
+		expect(on.created).toBe(ROUNDS);
 	});
 
 	it('killed, and retried twice at once: each round is ordered once', async () => {
@@ -317,7 +317,7 @@ describe('a loop of short rounds', () => {
 		const retries = [retryOf(run), retryOf(run)];
 		await passUntil(() => retries.every(({ row }) => isTerminal(row.status)));
 		expect(new Set(promptsOrdered()).size).toBe(ROUNDS);
-		expect(created()).toBe(ROUNDS);
+		expect(on.created).toBe(ROUNDS);
 	});
 });
 
@@ -336,7 +336,7 @@ describe('several retries of one execution', () => {
 		// The first retry has lost its way now.
 		const last = await (await retry.retry()).end();
 		expect(last.error?.message).toBe('Another retry of execution 1 goes on with its tasks');
-		expect(created()).toBe(3);
+		expect(on.created).toBe(3);
 	});
 
 	it('the retry of a retry that has ordered nothing orders', async () => {
@@ -347,7 +347,7 @@ describe('several retries of one execution', () => {
 		on.service.resetSettings();
 		const { output } = await (await retry.retry()).end();
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
-		expect(created()).toBe(3);
+		expect(on.created).toBe(3);
 	});
 
 	it.each(['stopped', 'killed'])(
@@ -366,32 +366,29 @@ describe('several retries of one execution', () => {
 			}
 			const { output } = await (await first.retry()).end();
 			expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
-			expect(created()).toBe(2);
+			expect(on.created).toBe(2);
 		},
 	);
 });
 
 describe('orders in doubt', () => {
-	const many = (count: number) =>
-		prompts(
-			...Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 30 * SECOND })),
-		);
+	const images = (count: number) => prompts(...many(count, 30 * SECOND));
 
 	it('are settled if n8n has stored since what became of them', async () => {
 		const run = await on.start(
 			imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing),
-			many(12),
+			images(12),
 		);
 		await run.wake();
 		const { data, waitTill } = run.row;
 		// n8n lists the execution as crashed while it wakes it, and a user retries it at once.
-		await passUntil(() => run.row.status === 'running' && created() > 4);
+		await passUntil(() => run.row.status === 'running' && on.created > 4);
 		const listed = { ...run.row, data, status: 'crashed' as const };
 		expect(waitTill).toBeDefined();
 		const retry = new StoredRun(run.n8n, run.n8n.executions.retry(listed)!);
 		retry.row.retryOf = run.row.id;
 		await passUntil(() => [run, retry].every(({ row }) => isTerminal(row.status)));
-		expect(created()).toBe(12);
+		expect(on.created).toBe(12);
 		expect(inDoubt(retry.ran.output)).toEqual([]);
 		expect(new Set(field(retry.ran.output, 'taskId'))).toEqual(new Set(on.taskIds));
 	});
@@ -400,16 +397,16 @@ describe('orders in doubt', () => {
 		// 40 items of 0.08 USD come to 3.20.
 		const run = await on.start(
 			imageNode({ suspendAfter: 1, maxInFlight: 5, maxCostUsd: 3.2 }, keepsGoing),
-			many(40),
+			images(40),
 		);
-		const before = created();
-		await passUntil(() => created() >= before + 5);
+		const before = on.created;
+		await passUntil(() => on.created >= before + 5);
 		await run.n8n.kill(run);
 		const first = await (await run.retry()).end();
 		expect(inDoubt(first.output).length).toBeGreaterThan(0);
 		// A person retries with five items more.
 		const doubts = inDoubt(first.output).length;
-		expect(created()).toBe(40);
+		expect(on.created).toBe(40);
 		expect(doubts).toBeLessThan(10);
 	});
 });
@@ -431,7 +428,7 @@ describe('two wakes of a turn that only reads', () => {
 		expect([twin.run.waitTill === undefined, run.isAsleep]).toEqual([false, true]);
 		expect(rows()).toEqual([]);
 		expect(field((await run.end()).output, 'state')).toEqual(['SUCCESS']);
-		expect(created()).toBe(1);
+		expect(on.created).toBe(1);
 		await pass(SECOND);
 		expect(rows()).toEqual([]);
 	});
@@ -445,7 +442,7 @@ describe('two wakes of a turn that only reads', () => {
 		const twin = await run.wakeTwice(apartMs);
 		const outputs = [run.ran.output, twin.output].filter((items) => items.length > 0);
 		expect(outputs).toHaveLength(1);
-		expect(created()).toBe(1);
+		expect(on.created).toBe(1);
 	});
 
 	it('order once what failed, if n8n tries a failed run again', async () => {
@@ -453,6 +450,6 @@ describe('two wakes of a turn that only reads', () => {
 		on.service.complete(on.taskIds[0]!, 'FAILURE');
 		await run.wakeTwice(SECOND);
 		await pass(MINUTE);
-		expect(created()).toBe(2);
+		expect(on.created).toBe(2);
 	});
 });

@@ -3,9 +3,9 @@ import { toStored } from './stored';
 import {
 	field,
 	imageNode,
-	item,
 	jsonOf,
 	keepsGoing,
+	many,
 	MINUTE,
 	prompts,
 	SECOND,
@@ -15,31 +15,30 @@ import {
 /** What n8n's second wake of a turn does, from the same stored state: on n8n's own engine and in virtual time. */
 
 const on = stage();
-const many = (count: number) =>
-	prompts(
-		...Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 30 * SECOND })),
-	);
-const created = () => on.creates.filter(({ status }) => status === 200).length;
+const images = (count: number) => prompts(...many(count, 30 * SECOND));
 
 it('a turn that is under way in another wake is left alone: nothing is ordered, and the run sleeps for longer than a turn lasts', async () => {
-	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }), many(12));
+	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }), images(12));
 	expect(run.isAsleep).toBe(true);
-	const before = created();
+	const before = on.created;
 	const twin = await run.wakeTwice(2 * SECOND);
 	expect(jsonOf(twin.output)).toEqual([]);
 	expect((twin.run.waitTill?.getTime() ?? 0) - Date.now()).toBeGreaterThan(9 * MINUTE);
-	expect(created()).toBeGreaterThan(before);
+	expect(on.created).toBeGreaterThan(before);
 	const { output } = await run.end();
 	expect(new Set(field(output, 'taskId')).size).toBe(12);
-	expect(created()).toBe(12);
+	expect(on.created).toBe(12);
 });
 
 it('a turn whose process is dead, and of which nothing was stored, is taken over by the second wake after that: what was noted is in doubt', async () => {
-	const run = await on.start(imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing), many(12));
-	const orders = created();
+	const run = await on.start(
+		imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing),
+		images(12),
+	);
+	const orders = on.created;
 	const { data } = run.row;
 	await run.wake();
-	const ordered = created() - orders;
+	const ordered = on.created - orders;
 	expect(ordered).toBeGreaterThan(0);
 	// n8n has stored nothing of that turn.
 	Object.assign(run.row, { data, waitTill: Date.now() });
@@ -48,11 +47,11 @@ it('a turn whose process is dead, and of which nothing was stored, is taken over
 		String(error).startsWith('It is not known'),
 	);
 	expect(lost).toHaveLength(ordered);
-	expect(created()).toBe(12);
+	expect(on.created).toBe(12);
 });
 
 it('what the second wake stores after the run has ended is out of date: nothing is ordered again, by a retry either', async () => {
-	const run = await on.start(imageNode({ suspendAfter: 0 }), many(2));
+	const run = await on.start(imageNode({ suspendAfter: 0 }), images(2));
 	const twin = await run.wakeTwice(2 * SECOND);
 	expect(field((await run.end()).output, 'taskId')).toEqual(on.taskIds);
 	// n8n stores the second wake last.
@@ -62,5 +61,5 @@ it('what the second wake stores after the run has ended is out of date: nothing 
 	const message = 'n8n woke this execution twice, and what n8n has kept of it is out of date';
 	expect((await run.end()).error).toMatchObject({ message });
 	expect((await (await run.retry()).end()).error).toMatchObject({ message });
-	expect(created()).toBe(2);
+	expect(on.created).toBe(2);
 });

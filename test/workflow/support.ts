@@ -69,6 +69,11 @@ export class Stage {
 		return this.requests('POST', '/api/generate');
 	}
 
+	/** How many tasks the service has taken. */
+	get created(): number {
+		return this.creates.filter(({ status }) => status === 200).length;
+	}
+
 	/** Runs an image for each prompt. */
 	async images(
 		items: Parameters<typeof prompts>,
@@ -131,6 +136,10 @@ export function stage(): Stage {
 
 /** A prompt, and the switches of its task alone. */
 export const item = (prompt: string, simulate: Settings) => ({ prompt, simulate });
+
+/** So many prompts, each of whose tasks takes so long. */
+export const many = (count: number, latencyMs: NonNullable<Settings['latencyMs']>) =>
+	Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs }));
 
 /** A prompt whose task fails. */
 export const fails = (prompt: string, more: Settings = {}) =>

@@ -6,6 +6,7 @@ import {
 	item,
 	jsonOf,
 	keepsGoing,
+	many,
 	MINUTE,
 	prompts,
 	SECOND,
@@ -14,8 +15,6 @@ import {
 
 useProcessedData();
 const on = stage();
-const many = (count: number, ms = 40 * SECOND) =>
-	Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: ms }));
 
 it('the id of a file of the input changes between two turns, as n8n does to an upload', async () => {
 	const binary = {
@@ -38,7 +37,7 @@ it('the id of a file of the input changes between two turns, as n8n does to an u
 it('the database loses its answer to the row of a turn', async () => {
 	const run = await on.start(
 		imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing),
-		prompts(...many(30)),
+		prompts(...many(30, 40 * SECOND)),
 	);
 	const real = LedgerRow.prototype.insert;
 	const spy = jest.spyOn(LedgerRow.prototype, 'insert').mockImplementationOnce(async function (
