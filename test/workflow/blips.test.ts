@@ -46,7 +46,6 @@ const DOUBTFUL: typeof BLIPS = [
 	['502 as a page', { status: 502, body: PAGE(502) }],
 	['503 as a page', { status: 503, body: PAGE(503) }],
 ];
-const created = () => on.creates.filter(({ status }) => status === 200).length;
 
 const begin = (items: Parameters<typeof prompts>, options = {}, node = {}): StoredRun =>
 	new WorkflowN8n(on.workflow(imageNode(options, node), prompts(...items))).begin();
@@ -67,24 +66,24 @@ describe.each([...BLIPS, ...PASSING])('%s', (_what, refusal) => {
 		['5 minutes, for creates alone', 5 * MINUTE, false],
 	])('for %s in a batch costs no item', async (_long, ms, ofReads) => {
 		const run = begin(many(40), {}, keepsGoing);
-		await passUntil(() => created() >= 15);
+		await passUntil(() => on.created >= 15);
 		on.service.configure({ createStatus: refusal, ...(ofReads && { readStatus: refusal }) });
 		await pass(ms);
 		on.service.resetSettings();
 		await atEnd(run);
 		expect(refused(run)).toEqual([]);
-		expect(created()).toBe(40);
+		expect(on.created).toBe(40);
 	});
 
 	it('for 5 minutes costs none of the last items of a batch', async () => {
 		const run = begin(many(20), {}, keepsGoing);
-		await passUntil(() => created() >= 18);
+		await passUntil(() => on.created >= 18);
 		on.service.configure({ createStatus: refusal });
 		await pass(5 * MINUTE);
 		on.service.resetSettings();
 		await atEnd(run);
 		expect(refused(run)).toEqual([]);
-		expect(created()).toBe(20);
+		expect(on.created).toBe(20);
 	});
 });
 
@@ -92,7 +91,7 @@ it.each(DOUBTFUL)(
 	'%s for 5 minutes leaves the orders in doubt that were sent, sends few, and none twice',
 	async (_what, refusal) => {
 		const run = begin(many(40), {}, keepsGoing);
-		await passUntil(() => created() >= 15);
+		await passUntil(() => on.created >= 15);
 		on.service.configure({ createStatus: refusal });
 		await pass(5 * MINUTE);
 		const sent = on.creates.filter(({ status }) => status === refusal.status).length;
@@ -147,21 +146,21 @@ describe('a refused prompt', () => {
 		const run = begin([...many(20), bad('bad'), ...many(20)], {}, keepsGoing);
 		await atEnd(run);
 		expect(refused(run)).toEqual([text('(HTTP 400)')]);
-		expect([refusals(), created()]).toEqual([2, 40]);
+		expect([refusals(), on.created]).toEqual([2, 40]);
 	});
 
 	it.each([5, 40])('has a run of %d items that stops order one more', async (count) => {
 		const run = begin([...many(count), bad('bad'), ...many(count)], { ifSomeFail: 'stop' });
 		await atEnd(run);
 		expect(run.ran.error?.message).toContain('(HTTP 400)');
-		expect(created()).toBeLessThanOrEqual(count + 2);
+		expect(on.created).toBeLessThanOrEqual(count + 2);
 	});
 
 	it('alone at the end of a batch is refused for good at its second order', async () => {
 		const run = begin([...many(4), bad('bad')], { maxInFlight: 1 }, keepsGoing);
 		await atEnd(run);
 		expect(refused(run)).toEqual([text('(HTTP 400)')]);
-		expect([refusals(), created()]).toEqual([2, 4]);
+		expect([refusals(), on.created]).toEqual([2, 4]);
 		expect(minutes()).toBeLessThan(1.5);
 	});
 
@@ -173,18 +172,18 @@ describe('a refused prompt', () => {
 		const run = begin([...many(10), ...thirty, ...many(after)], {}, keepsGoing);
 		await atEnd(run);
 		expect(refused(run)).toHaveLength(30);
-		expect(created()).toBe(10 + after);
+		expect(on.created).toBe(10 + after);
 		expect(minutes()).toBeLessThan(11);
 	});
 });
 
 it('a key that is revoked in the middle of a batch ends the batch after ten minutes', async () => {
 	const run = begin(many(200), {}, keepsGoing);
-	await passUntil(() => created() >= 15);
+	await passUntil(() => on.created >= 15);
 	on.service.configure({ createStatus: 401 });
 	await atEnd(run);
 	expect(on.elapsed / MINUTE).toBeLessThan(12);
-	expect(created()).toBe(15);
+	expect(on.created).toBe(15);
 	expect(refused(run).at(-1)).toEqual(
 		text('This item was not sent. The service refused the API key (HTTP 401)'),
 	);

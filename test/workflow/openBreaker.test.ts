@@ -3,7 +3,16 @@ import type { INodeExecutionData } from 'n8n-workflow';
 import { isTerminal } from './n8n/database';
 import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
-import { field, imageNode, item, keepsGoing, MINUTE, prompts, SECOND, stage } from './support';
+import {
+	field,
+	imageNode,
+	keepsGoing,
+	many,
+	MINUTE,
+	prompts,
+	SECOND,
+	stage,
+} from './support';
 import { pass, passUntil } from './time';
 
 /** A kill, a sleep and a retry of a run while its circuit breaker is open, and the rounds of a loop. */
@@ -15,16 +24,12 @@ const FORBIDDEN = { createStatus: { status: 403, body: '<html>Forbidden</html>' 
 const COUNT = 14;
 
 const ordersWith = (status: number) => on.creates.filter((create) => create.status === status);
-const created = () => ordersWith(200).length;
 const refused = () => ordersWith(403).length;
 const promptsOrdered = () => on.inputs.map(({ prompt }) => prompt);
 const retryOf = ({ n8n, row }: StoredRun) => new StoredRun(n8n, n8n.executions.retry(row)!);
 const atEnd = async ({ row }: StoredRun) => await passUntil(() => isTerminal(row.status));
 
-const pictures = (count = COUNT, seconds = 25) =>
-	prompts(
-		...Array.from({ length: count }, (_, i) => item(`p${i}`, { latencyMs: seconds * SECOND })),
-	);
+const pictures = (count = COUNT, seconds = 25) => prompts(...many(count, seconds * SECOND));
 
 const inDoubt = (items: INodeExecutionData[]) =>
 	field(items, 'error').filter((error) => String(error).startsWith('It is not known'));
@@ -47,11 +52,11 @@ async function openedInSecondTurn(refusals: number, ifSomeFail = 'keep') {
 	const more = ifSomeFail === 'keep' ? keepsGoing : {};
 	const run = await on.start(imageNode(options, more), pictures());
 	await passUntil(() => run.row.wakes === 1);
-	const stored = created();
-	await passUntil(() => created() === stored + 2);
+	const stored = on.created;
+	await passUntil(() => on.created === stored + 2);
 	on.service.configure(FORBIDDEN);
 	await passUntil(() => refused() === refusals);
-	return { run, lost: created() - stored };
+	return { run, lost: on.created - stored };
 }
 
 it.each([1, 2, 4])(
@@ -103,12 +108,12 @@ it('a batch that ended after ten minutes of refusals: its retry orders what is l
 	const { run } = await openedInSecondTurn(2, 'stop');
 	await atEnd(run);
 	expect(run.row.status).toBe('error');
-	const before = created();
+	const before = on.created;
 	on.service.resetSettings();
 	const retry = retryOf(run);
 	await atEnd(retry);
 	expect(field(retry.ran.output, 'state')).toEqual(Array(COUNT).fill('SUCCESS'));
-	expect(created()).toBe(COUNT);
+	expect(on.created).toBe(COUNT);
 	expect(before).toBeLessThan(COUNT);
 	expectAllOrderedOnce();
 });
@@ -127,13 +132,13 @@ describe('in a loop', () => {
 
 	it('refusals of two minutes that begin between two rounds cost no item: the rounds before had tasks', async () => {
 		const run = loop(3, 7).begin();
-		await passUntil(() => created() === 7);
+		await passUntil(() => on.created === 7);
 		on.service.configure(FORBIDDEN);
 		await pass(2 * MINUTE);
 		on.service.resetSettings();
 		await atEnd(run);
 		expect(errors(run)).toEqual([]);
-		expect(created()).toBe(21);
+		expect(on.created).toBe(21);
 	});
 
 	it('a wrong key costs each round one order', async () => {

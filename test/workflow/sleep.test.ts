@@ -39,8 +39,6 @@ async function asleep(items: Parameters<typeof prompts>, options: IDataObject = 
 	return run;
 }
 
-const created = () => on.creates.filter(({ status }) => status === 200).length;
-
 const fetched = () =>
 	on.service.requests.filter(({ host, status }) => host === 'media' && status === 200);
 
@@ -125,11 +123,11 @@ it('If Some Items Fail: stop leaves the failed item to On Error, when the others
 
 it('with 0 minutes n8n stores the run before its first create, and wakes it at once', async () => {
 	const run = await asleep([slow('a')], { suspendAfter: 0 });
-	expect(created()).toBe(0);
+	expect(on.created).toBe(0);
 	expect(run.sleepMs).toBe(0);
 	const { output } = await run.end();
 	expect(field(output, 'state')).toEqual(['SUCCESS']);
-	expect(created()).toBe(1);
+	expect(on.created).toBe(1);
 });
 
 it('with 0 minutes the time until n8n wakes the run is not taken off the time of a task', async () => {
@@ -144,7 +142,7 @@ it('nothing is evaluated into another order: an expression that gives something 
 		'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}';
 	const run = await asleep([slow('a'), slow('b', 20)], { additionalInput });
 	const { output } = await run.end();
-	expect(created()).toBe(2);
+	expect(on.created).toBe(2);
 	const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
 	expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
 });
@@ -238,7 +236,7 @@ it("the workflow's time limit ends the wait before n8n cancels the run: the item
 it('Retry On Fail in a woken turn pays for nothing twice', async () => {
 	const run = await asleep([slow('a'), slow('b', 20)], { timeout: 600 }, threeTries);
 	await run.end();
-	expect(created()).toBe(2);
+	expect(on.created).toBe(2);
 	expect(field(run.ran.output, 'state')[0]).toBe('SUCCESS');
 });
 
@@ -247,7 +245,7 @@ it('Retry On Fail comes to its end, although n8n counts its tries anew when it w
 	const { error } = await run.end();
 	expect(error?.message).toContain('is not finished');
 	expect(on.elapsed).toBeLessThan(60 * MINUTE);
-	expect(created()).toBe(1);
+	expect(on.created).toBe(1);
 });
 
 describe('a batch that takes several turns', () => {
@@ -272,9 +270,9 @@ describe('a batch that takes several turns', () => {
 
 	it('killed in a turn: the retry pays for nothing twice, and names what is in doubt', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
-		const before = created();
+		const before = on.created;
 		await run.killedTurn();
-		const paid = created();
+		const paid = on.created;
 		expect(paid).toBeGreaterThan(before);
 		const retried = await run.retry();
 		const { output } = await retried.end();
@@ -288,12 +286,12 @@ describe('a batch that takes several turns', () => {
 
 	it('killed in a turn, and woken again by n8n: ten minutes later the run goes on, and puts in doubt what the killed turn has sent', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 }, keepsGoing);
-		const before = created();
+		const before = on.created;
 		await run.killedTurn(false);
-		const paid = created();
+		const paid = on.created;
 		// The killed turn seems to be under way at first.
 		await run.wake();
-		expect(created()).toBe(paid);
+		expect(on.created).toBe(paid);
 		const { output } = await run.end();
 		expect(output).toHaveLength(60);
 		const doubtful = jsonOf(output).filter(({ error }) => error !== undefined);
@@ -321,7 +319,7 @@ describe('a batch that takes several turns', () => {
 		const run = await asleep([slow('a', 30)], {}, { alwaysOutputData: true });
 		const retried = await run.retry('saved');
 		const { output } = await retried.end();
-		expect(created()).toBe(1);
+		expect(on.created).toBe(1);
 		for (const json of jsonOf(output)) expect(json).not.toHaveProperty('prompt');
 		expect(JSON.stringify(output)).toContain(on.taskIds[0]);
 	});
