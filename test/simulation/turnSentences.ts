@@ -43,7 +43,7 @@ const errorsOf = (world: World, row: Row) =>
 		);
 
 /** The place of an item in its run of the node: in a loop each round is a run. */
-function placeOf({ history: { day } }: World, item: string): string {
+function positionOf({ history: { day } }: World, item: string): string {
 	const number = Number(item.split(' ').pop()) % SECOND_NODE;
 	return `${day[0]?.workflow === 'loop' ? 0 : number}.0`;
 }
@@ -51,7 +51,7 @@ function placeOf({ history: { day } }: World, item: string): string {
 /** Whether an execution has noted in n8n's store that it is about to order an item. */
 const isNoted = (world: World, row: Row, item: string): boolean =>
 	[...world.n8n.ledger.noted.values()].some(
-		({ by, entries }) => isOf(row, { by }) && entries.includes(placeOf(world, item)),
+		({ by, entries }) => isOf(row, { by }) && entries.includes(positionOf(world, item)),
 	);
 
 /** What speaks of a pause or a turn that was too long. */

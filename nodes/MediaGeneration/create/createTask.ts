@@ -15,7 +15,7 @@ import type { Ticket } from './accountLimits';
 import type { CreateQueue } from './createQueue';
 import type { Journal } from './journal';
 import type { TurnOfQueue } from './orderLine';
-import { errorOf, placeOf, storedError, type TaskEntry } from './taskEntry';
+import { errorOf, positionOf, storedError, type TaskEntry } from './taskEntry';
 
 /**
  * Whether a task may have been created, although the create failed. A create may be sent again only if there is
@@ -111,7 +111,7 @@ export class TaskCreator {
 					break;
 				case 'turnedDown':
 					if (!this.turnDown(entry, ticket, sent.error)) break;
-					await this.row.withdraw(placeOf(entry));
+					await this.row.withdraw(positionOf(entry));
 					throw sent.error;
 				case 'unknown':
 					this.onFailure();
@@ -123,7 +123,7 @@ export class TaskCreator {
 					throw sent.error;
 			}
 			// The order was certainly not taken: it is not in doubt if n8n is killed now.
-			await this.row.withdraw(placeOf(entry));
+			await this.row.withdraw(positionOf(entry));
 		}
 	}
 
@@ -164,7 +164,7 @@ export class TaskCreator {
 		const isLate = () =>
 			queue.isOver || queue.isPaused || turn.isOver || clock.now() >= Math.min(until, deadline);
 		if (isLate()) return { outcome: 'notSent' };
-		const noted = await settled(this.row.note(placeOf(entry)));
+		const noted = await settled(this.row.note(positionOf(entry)));
 		if (this.signal?.aborted) throw new Stopped();
 		// Without the note nobody would know of the order if n8n were killed.
 		if ('error' in noted) turn.end();

@@ -1,5 +1,5 @@
 import type { ItemPlan } from '../plan/planTypes';
-import { fail, isOrdered, placeOf, type TaskEntry } from './taskEntry';
+import { fail, isOrdered, positionOf, type TaskEntry } from './taskEntry';
 
 /**
  * The entries of a run that is planned anew. What is ordered stays as it is, whatever the parameters say now; what failed
@@ -15,14 +15,14 @@ export function replanned(
 	items: readonly ItemPlan[],
 	mayFailAgain = true,
 ): TaskEntry[] {
-	const known = new Map(before.map((entry) => [placeOf(entry), entry]));
+	const known = new Map(before.map((entry) => [positionOf(entry), entry]));
 	const planned = items.flatMap((plan) => {
-		const entry = known.get(placeOf(plan));
+		const entry = known.get(positionOf(plan));
 		if (entry?.end === 'error' && !mayFailAgain) return [entry];
 		return plan.kind === 'refused' ? refused(plan, entry, before) : entryOf(plan, entry);
 	});
-	const places = new Set(planned.map(placeOf));
-	const left = before.filter((entry) => isOrdered(entry) && !places.has(placeOf(entry)));
+	const positions = new Set(planned.map(positionOf));
+	const left = before.filter((entry) => isOrdered(entry) && !positions.has(positionOf(entry)));
 	return [...planned, ...left].sort((a, b) => a.itemIndex - b.itemIndex || a.part - b.part);
 }
 

@@ -25,7 +25,7 @@ export interface OrderAgain {
 }
 
 /**
- * All that is known of one task of a run. An entry is told by its place: the item, and the task within the item. All times
+ * All that is known of one task of a run. An entry is told by its position: the item, and the task within the item. All times
  * are milliseconds of the clock.
  */
 export interface TaskEntry {
@@ -79,8 +79,8 @@ export interface TaskEntry {
 	error?: StoredError | undefined;
 }
 
-/** The name of a place among the places of a run. */
-export const placeOf = ({ itemIndex, part }: Pick<TaskEntry, 'itemIndex' | 'part'>): string =>
+/** The name of a position among the positions of a run. */
+export const positionOf = ({ itemIndex, part }: Pick<TaskEntry, 'itemIndex' | 'part'>): string =>
 	`${itemIndex}.${part}`;
 
 /** The ids of all tasks of an entry, oldest first. */
@@ -117,7 +117,7 @@ export function readAgain(entry: TaskEntry): TaskEntry {
 }
 
 /**
- * Takes over what another execution has stored of the task at the same place.
+ * Takes over what another execution has stored of the task at the same position.
  *
  * @param entry without a task so far, or in doubt
  */

@@ -75,21 +75,21 @@ export class TurnRow {
 	 *
 	 * @throws ItemError if a retry has claimed the execution: it orders what is not noted
 	 */
-	async note(place: string): Promise<void> {
-		if (this.turn === 0 || !this.isKept || this.noted.has(place)) return;
-		this.waiting.push(place);
+	async note(position: string): Promise<void> {
+		if (this.turn === 0 || !this.isKept || this.noted.has(position)) return;
+		this.waiting.push(position);
 		await this.oneAtATime.run(async () => {
-			if (this.noted.has(place)) return;
+			if (this.noted.has(position)) return;
 			// A store that has failed for so long is not asked again for each order of this turn.
 			if (this.failure) throw this.failure.error;
-			const places = this.waiting;
+			const positions = this.waiting;
 			this.waiting = [];
-			const written = await settled(this.ask(async () => await this.row.add(...places)));
+			const written = await settled(this.ask(async () => await this.row.add(...positions)));
 			if ('error' in written) {
 				this.failure = written;
 				throw written.error;
 			}
-			for (const each of places) this.noted.add(each);
+			for (const each of positions) this.noted.add(each);
 		});
 		if (!(await this.isClaimed())) return;
 		this.isTaken = true;
@@ -100,14 +100,14 @@ export class TurnRow {
 	 * To be called when a noted order was certainly not taken. Before it returns, the same order is not to be noted again.
 	 * While the store fails the note stays: an order too many is in doubt after a kill, and none too few.
 	 */
-	async withdraw(place: string): Promise<void> {
-		if (!this.noted.delete(place)) return;
-		await this.oneAtATime.run(async () => await settled(this.row.remove([place])));
+	async withdraw(position: string): Promise<void> {
+		if (!this.noted.delete(position)) return;
+		await this.oneAtATime.run(async () => await settled(this.row.remove([position])));
 	}
 
 	/** Which of these orders were about to be sent. */
-	async notesOf(places: readonly string[]): Promise<string[]> {
-		return await this.ask(async () => await this.row.which(places));
+	async notesOf(positions: readonly string[]): Promise<string[]> {
+		return await this.ask(async () => await this.row.which(positions));
 	}
 
 	/** Whether somebody has begun the turn. */

@@ -1,7 +1,7 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Journal } from '../create/journal';
-import { errorOf, isOrdered, ownFields, placeOf, type TaskEntry } from '../create/taskEntry';
+import { errorOf, isOrdered, ownFields, positionOf, type TaskEntry } from '../create/taskEntry';
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
 import { retryGoesOn, TurnRow } from '../n8n/turnRow';
@@ -103,12 +103,12 @@ async function planAnew(
 	connection: Connection,
 ): Promise<INodeExecutionData[] | undefined> {
 	const ordered = journal.entries.filter(isOrdered);
-	const places = new Set(ordered.map(placeOf));
+	const positions = new Set(ordered.map(positionOf));
 	// Failed tasks are free.
 	const paid = ordered.filter(({ task }) => task?.state !== 'FAILURE');
 	const { isDry, ...plan } = await planRun(context, connection, {
 		limitAt: timeLimitOf(context),
-		isOrdered: (item) => places.has(placeOf(item)),
+		isOrdered: (item) => positions.has(positionOf(item)),
 		paidUsd: roundUsd(paid.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0)),
 	});
 	showWarnings(context, plan.warnings);
@@ -197,11 +197,11 @@ function dryRun(
 ): INodeExecutionData[] {
 	const continues = context.continueOnFail() && !isTool(context);
 	const isStopping = !continues && items.some(({ kind }) => kind === 'refused');
-	const before = new Map(journal.entries.map((entry) => [placeOf(entry), entry]));
+	const before = new Map(journal.entries.map((entry) => [positionOf(entry), entry]));
 	const results = items.map((item): ItemResult => {
 		if (item.kind === 'refused') return item.error;
 		if (item.kind !== 'create' || isStopping) return [];
-		const known = before.get(placeOf(item));
+		const known = before.get(positionOf(item));
 		const pairedItem = { item: item.itemIndex };
 		if (known?.taskId !== undefined && isOrdered(known)) {
 			return [

@@ -3,7 +3,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { storedRun } from '../create/executionsBefore';
 import type { Journal } from '../create/journal';
 import type { TurnId } from '../create/storedJournal';
-import { isToOrder, placeOf, type TaskEntry, takeOver as takeTask } from '../create/taskEntry';
+import { isToOrder, positionOf, type TaskEntry, takeOver as takeTask } from '../create/taskEntry';
 import { NOTHING_ORDERED, TurnRow } from '../n8n/turnRow';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -35,9 +35,9 @@ export async function takeOver(
 	for (const { execution, turn } of before) {
 		const open = await catchUp(context, journal, [execution, turn]);
 		if (open === undefined) continue;
-		const places = journal.entries.filter(isToOrder).map(placeOf);
+		const positions = journal.entries.filter(isToOrder).map(positionOf);
 		// A look at the notes disturbs a turn that writes notes, so only who has the claim looks.
-		const noted = await new TurnRow(context, open[1], open[0]).notesOf(places);
+		const noted = await new TurnRow(context, open[1], open[0]).notesOf(positions);
 		putInDoubt(journal.entries, noted, open);
 	}
 }
@@ -68,15 +68,19 @@ async function catchUp(
 	if (run === undefined || run.turn < turn || (run.turn === turn && run.isAsleep)) {
 		return [execution, turn];
 	}
-	const known = new Map(run.entries.map((entry) => [placeOf(entry), entry]));
-	for (const entry of entries) takeTask(entry, known.get(placeOf(entry)), execution);
+	const known = new Map(run.entries.map((entry) => [positionOf(entry), entry]));
+	for (const entry of entries) takeTask(entry, known.get(positionOf(entry)), execution);
 	return run.isAsleep ? [execution, run.turn] : undefined;
 }
 
-/** @param places orders that a turn may have sent before it was killed */
-function putInDoubt(entries: readonly TaskEntry[], places: readonly string[], turn: TurnId): void {
+/** @param positions orders that a turn may have sent before it was killed */
+function putInDoubt(
+	entries: readonly TaskEntry[],
+	positions: readonly string[],
+	turn: TurnId,
+): void {
 	for (const entry of entries) {
-		if (entry.state !== 'free' || !places.includes(placeOf(entry))) continue;
+		if (entry.state !== 'free' || !positions.includes(positionOf(entry))) continue;
 		const costUsd = entry.plan?.kind === 'create' ? entry.plan.estimatedCostUsd : undefined;
 		Object.assign(entry, { state: 'sent', doubtIn: turn, costUsd });
 	}

@@ -5,7 +5,7 @@ import { CreateQueue } from '../../../nodes/MediaGeneration/create/createQueue';
 import { TaskCreator } from '../../../nodes/MediaGeneration/create/createTask';
 import { internalsOf } from '../../../nodes/MediaGeneration/n8n/internals';
 import { Journal } from '../../../nodes/MediaGeneration/create/journal';
-import { placeOf, type TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
+import { positionOf, type TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import type { CreatePlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { Turn } from '../../../nodes/MediaGeneration/run/turn';
@@ -36,7 +36,7 @@ interface Given {
 	/** *Sleep After*; Infinity for a run that is held. */
 	suspendAfterMs?: number;
 	/** The row of the turn: what happens when an order is noted. */
-	note?: (place: string) => Promise<void>;
+	note?: (position: string) => Promise<void>;
 }
 
 /** A creator whose nth request is answered by the nth answer, and by the last one from then on. */
@@ -48,7 +48,7 @@ function creatingWith({ suspendAfterMs = Infinity, note }: Given, ...answers: Se
 	const context = executeContext();
 	const journal = new Journal(context);
 	const entryFor = (item: CreatePlan): TaskEntry => {
-		const known = journal.entries.find((entry) => placeOf(entry) === placeOf(item));
+		const known = journal.entries.find((entry) => positionOf(entry) === positionOf(item));
 		if (known) return known;
 		const entry = entryOf({ plan: item });
 		journal.entries.push(entry);
@@ -83,12 +83,12 @@ function creatingWith({ suspendAfterMs = Infinity, note }: Given, ...answers: Se
 		},
 	);
 	const row = {
-		async note(place: string) {
-			await note?.(place);
-			events.push(`noted ${place}`);
+		async note(position: string) {
+			await note?.(position);
+			events.push(`noted ${position}`);
 		},
-		async withdraw(place: string) {
-			if (events.includes(`noted ${place}`)) events.push(`withdrawn ${place}`);
+		async withdraw(position: string) {
+			if (events.includes(`noted ${position}`)) events.push(`withdrawn ${position}`);
 			await Promise.resolve();
 		},
 	};

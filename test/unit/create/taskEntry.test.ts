@@ -1,5 +1,9 @@
 import { replanned } from '../../../nodes/MediaGeneration/create/replanned';
-import { placeOf, takeOver, type TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
+import {
+	positionOf,
+	takeOver,
+	type TaskEntry,
+} from '../../../nodes/MediaGeneration/create/taskEntry';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { createdEntry, entryOf, plan, readPlan } from './entries';
@@ -21,13 +25,13 @@ const reading = (taskId: string, more: Partial<TaskEntry> = {}) =>
 	entryOf({ plan: read(taskId), state: 'created', taskId, ...more });
 const charged = { state: 'FAILURE', creditsConsumed: 8, taskId: 'task-0' } as never;
 
-/** An entry in a few words: its place, what is known of it, and what it is for. */
+/** An entry in a few words: its position, what is known of it, and what it is for. */
 function told(entry: TaskEntry): string {
 	const { state, taskId, failed = [], error, plan } = entry;
 	const prompt = plan?.kind === 'create' ? plan.input.prompt : undefined;
 	const purpose = error?.message ?? prompt ?? (plan?.kind === 'read' ? 'read' : 'nothing');
 	const before = failed.length > 0 ? ` after ${failed.join(', ')}` : '';
-	return `${placeOf(entry)}: ${taskId ?? state}${before} for ${String(purpose)}`;
+	return `${positionOf(entry)}: ${taskId ?? state}${before} for ${String(purpose)}`;
 }
 
 it.each<[sentence: string, before: TaskEntry[], items: ItemPlan[], after: string[]]>([
@@ -95,7 +99,12 @@ it.each<[sentence: string, before: TaskEntry[], items: ItemPlan[], after: string
 	],
 	['an item without an order that gives nothing now goes', [free()], [], []],
 	['an id that is read on is the same task', [reading('a')], [read('a')], ['0.0: a for read']],
-	['another id at the place is another task', [reading('a')], [read('b')], ['0.0: free for read']],
+	[
+		'another id at the position is another task',
+		[reading('a')],
+		[read('b')],
+		['0.0: free for read'],
+	],
 	[
 		'a task that is ordered stays a task to create, although its item names an id now',
 		[ordered()],
@@ -138,7 +147,7 @@ describe('what another execution has stored of a task', () => {
 		expect(entry).toMatchObject({ state: 'created', taskId: 'task-9' });
 	});
 
-	it('is left where that task has failed, and another task is to be created in its place', () => {
+	it('is left where that task has failed, and another task is to be created in its position', () => {
 		const entry = free(0, { failed: ['task-9'] });
 		takeOver(entry, known, '7');
 		expect(entry).toMatchObject({ state: 'free', failed: ['task-9'] });

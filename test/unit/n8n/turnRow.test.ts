@@ -80,9 +80,9 @@ describe('an order is noted', () => {
 		await row.begin();
 		await row.note('0.0');
 		await row.note('2.1');
-		const places = ['0.0', '1.0', '2.1', '3.0'];
+		const positions = ['0.0', '1.0', '2.1', '3.0'];
 		for (let times = 0; times < 2; times++) {
-			expect(await rowOf().notesOf(places)).toEqual(['0.0', '2.1']);
+			expect(await rowOf().notesOf(positions)).toEqual(['0.0', '2.1']);
 		}
 	});
 
@@ -99,16 +99,16 @@ describe('an order is noted', () => {
 		const row = rowOf();
 		await row.begin();
 		const written = writes();
-		const places = Array.from({ length: 50 }, (_, item) => `${item}.0`);
-		await Promise.all(places.map(async (place) => await row.note(place)));
+		const positions = Array.from({ length: 50 }, (_, item) => `${item}.0`);
+		await Promise.all(positions.map(async (position) => await row.note(position)));
 		expect(written.mock.calls.length).toBeLessThanOrEqual(2);
-		expect(await rowOf().notesOf(places)).toEqual(places);
+		expect(await rowOf().notesOf(positions)).toEqual(positions);
 	});
 
 	it('until it is withdrawn, and again if it is sent again', async () => {
 		const row = rowOf();
 		await row.begin();
-		for (const place of ['0.0', '1.0']) await row.note(place);
+		for (const position of ['0.0', '1.0']) await row.note(position);
 		await row.withdraw('0.0');
 		await row.withdraw('2.0');
 		expect(await rowOf().notesOf(['0.0', '1.0', '2.0'])).toEqual(['1.0']);
@@ -119,14 +119,14 @@ describe('an order is noted', () => {
 	it('although others are withdrawn in the same moment', async () => {
 		const row = rowOf();
 		await row.begin();
-		const places = Array.from({ length: 20 }, (_, item) => `${item}.0`);
-		for (const place of places.slice(0, 10)) await row.note(place);
+		const positions = Array.from({ length: 20 }, (_, item) => `${item}.0`);
+		for (const position of positions.slice(0, 10)) await row.note(position);
 		await Promise.all(
-			places.map(async (place, index) =>
-				index < 5 ? await row.withdraw(place) : await row.note(place),
+			positions.map(async (position, index) =>
+				index < 5 ? await row.withdraw(position) : await row.note(position),
 			),
 		);
-		expect(await rowOf().notesOf(places)).toEqual(places.slice(5));
+		expect(await rowOf().notesOf(positions)).toEqual(positions.slice(5));
 	});
 
 	it('and stays where the store fails: an order too many is in doubt', async () => {
@@ -170,7 +170,7 @@ describe("while n8n's store fails", () => {
 		await row.begin();
 		failsFor(60);
 		const [first, second] = await passTime(
-			Promise.all(['0.0', '1.0'].map(async (place) => await settled(row.note(place)))),
+			Promise.all(['0.0', '1.0'].map(async (position) => await settled(row.note(position)))),
 		);
 		expect(first).toHaveProperty('error.message', 'No database');
 		expect(second).toEqual(first);
