@@ -3,16 +3,7 @@ import type { INodeExecutionData } from 'n8n-workflow';
 import { isTerminal } from './n8n/database';
 import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
-import {
-	field,
-	imageNode,
-	keepsGoing,
-	many,
-	MINUTE,
-	prompts,
-	SECOND,
-	stage,
-} from './support';
+import { field, imageNode, keepsGoing, many, MINUTE, prompts, SECOND, stage } from './support';
 import { pass, passUntil } from './time';
 
 /** A kill, a sleep and a retry of a run while its circuit breaker is open, and the rounds of a loop. */

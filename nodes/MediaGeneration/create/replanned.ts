@@ -23,32 +23,40 @@ export function replanned(
 	});
 	const positions = new Set(planned.map(positionOf));
 	const left = before.filter((entry) => isOrdered(entry) && !positions.has(positionOf(entry)));
-	return [...planned, ...left].sort((a, b) => a.itemIndex - b.itemIndex || a.part - b.part);
+	return [...planned, ...left].sort(
+		(a, b) => a.itemIndex - b.itemIndex || a.taskIndex - b.taskIndex,
+	);
 }
 
 type Refused = Extract<ItemPlan, { kind: 'refused' }>;
 type Planned = Exclude<ItemPlan, Refused>;
 
 function entryOf(plan: Planned, known: TaskEntry | undefined): TaskEntry {
-	const { itemIndex, part } = plan;
+	const { itemIndex, taskIndex } = plan;
 	if (known && isOrdered(known)) {
 		const isAlike = known.plan === undefined || known.plan.kind === plan.kind;
 		return isAlike ? { ...known, plan } : known;
 	}
 	// A task that was only read is read on, if it is still the same one.
 	if (known && plan.kind === 'read' && known.taskId === plan.taskId) return { ...known, plan };
-	return { itemIndex, part, plan, state: 'free', ...(known?.failed && { failed: known.failed }) };
+	return {
+		itemIndex,
+		taskIndex,
+		plan,
+		state: 'free',
+		...(known?.failed && { failed: known.failed }),
+	};
 }
 
 /** The refusal of an item concerns what is not ordered. @returns none if all is ordered */
 function refused(
-	{ itemIndex, part, error }: Refused,
+	{ itemIndex, taskIndex, error }: Refused,
 	known: TaskEntry | undefined,
 	before: readonly TaskEntry[],
 ): TaskEntry[] {
 	const isLeft = (entry: TaskEntry) => entry.itemIndex === itemIndex && !isOrdered(entry);
-	const left = known && isOrdered(known) ? before.find(isLeft)?.part : part;
-	const free = left !== undefined && { itemIndex, part: left, plan: undefined, state: 'free' };
+	const left = known && isOrdered(known) ? before.find(isLeft)?.taskIndex : taskIndex;
+	const free = left !== undefined && { itemIndex, taskIndex: left, plan: undefined, state: 'free' };
 	// Without a plan nobody can go on with the task, which the error names.
 	const entry = (free || (known?.plan === undefined && { ...known })) as TaskEntry | false;
 	if (!entry) return [];

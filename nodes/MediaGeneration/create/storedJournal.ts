@@ -110,8 +110,8 @@ function sleepingTask(task: TaskRecord, sent: IDataObject | undefined): TaskReco
 
 /** What n8n stores of a run whose items have left: who asks later for its tasks needs no more. */
 export function endedRun(run: StoredRun, entries: readonly TaskEntry[]): StoredRun {
-	const stored = entries.map(({ itemIndex, part, state, taskId, failed, costUsd, task }) => {
-		const known = { itemIndex, part, plan: undefined, state, taskId, failed, costUsd };
+	const stored = entries.map(({ itemIndex, taskIndex, state, taskId, failed, costUsd, task }) => {
+		const known = { itemIndex, taskIndex, plan: undefined, state, taskId, failed, costUsd };
 		return task === undefined ? known : { ...known, task: stateAlone(task) };
 	});
 	return { ...run, settings: undefined, limits: undefined, common: undefined, entries: stored };

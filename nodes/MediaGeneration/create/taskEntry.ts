@@ -31,7 +31,7 @@ export interface OrderAgain {
 export interface TaskEntry {
 	/** The index of the input item, and of the task among the tasks of that item. */
 	readonly itemIndex: number;
-	readonly part: number;
+	readonly taskIndex: number;
 	/** What the run does for the task; undefined if the parameters of the item are refused. */
 	plan: TaskPlan | undefined;
 	/** `free`: there is no task. `sent`: an order was sent, and its answer is not known. `created`: there is a task. */
@@ -80,8 +80,10 @@ export interface TaskEntry {
 }
 
 /** The name of a position among the positions of a run. */
-export const positionOf = ({ itemIndex, part }: Pick<TaskEntry, 'itemIndex' | 'part'>): string =>
-	`${itemIndex}.${part}`;
+export const positionOf = ({
+	itemIndex,
+	taskIndex,
+}: Pick<TaskEntry, 'itemIndex' | 'taskIndex'>): string => `${itemIndex}.${taskIndex}`;
 
 /** The ids of all tasks of an entry, oldest first. */
 export const taskIdsIn = ({ taskId, failed = [] }: TaskEntry): string[] =>
@@ -99,10 +101,10 @@ export function reopened(entry: TaskEntry): TaskEntry {
 
 /** An entry whose task is to be read again: links perish. A task that the service does not know gets no more time. */
 export function begunAnew(entry: TaskEntry): TaskEntry {
-	const { itemIndex, part, plan, state, taskId, doubtIn, record, sent } = entry;
+	const { itemIndex, taskIndex, plan, state, taskId, doubtIn, record, sent } = entry;
 	const { costUsd, createdAt, failed, files, fields, unknownAt } = entry;
 	const known = { taskId, doubtIn, record, sent, costUsd, createdAt, failed, files, fields };
-	return { itemIndex, part, plan, state, ...known, unknownAt };
+	return { itemIndex, taskIndex, plan, state, ...known, unknownAt };
 }
 
 /** Whether n8n has stored a result without its file, which was a data URI, and was not downloaded. */

@@ -46,10 +46,10 @@ export async function planItem(
 	addresses: TriggerAddresses,
 ): Promise<ItemPlan[]> {
 	let isDry = false;
-	const refusal = (error: unknown, part = 0): ItemPlan => ({
+	const refusal = (error: unknown, taskIndex = 0): ItemPlan => ({
 		kind: 'refused',
 		itemIndex,
-		part,
+		taskIndex,
 		error: ItemError.from(error),
 		isDry,
 	});
@@ -62,14 +62,14 @@ export async function planItem(
 		isDry = parameters.flag('dryRun', 'Dry Run');
 		const base: PlanBase = {
 			itemIndex,
-			part: 0,
+			taskIndex: 0,
 			timeoutMs: 1000 * parameters.number('timeout'),
 			output: readOutputOptions(parameters),
 			reference: readReference(parameters),
 		};
 		if (!isRead) {
 			const creates = await planCreates(parameters, base, addresses);
-			return creates.map((plan, part) => ({ ...plan, part, isDry }));
+			return creates.map((plan, taskIndex) => ({ ...plan, taskIndex, isDry }));
 		}
 		const entries = await entriesIn(parameters);
 		if (entries.length === 0) throw refused('Task ID', 'empty', WAY_OUT);
@@ -82,11 +82,11 @@ export async function planItem(
 				? recipientAt(context, await readAddress(parameters, addresses, base))
 				: asRecipient(parameters.value('deliverTo')),
 		};
-		return entries.map((entry, part) => {
+		return entries.map((entry, taskIndex) => {
 			const taskId = asTaskId(entry);
-			if (taskId !== undefined) return { ...plan, part, taskId };
+			if (taskId !== undefined) return { ...plan, taskIndex, taskId };
 			const what = `The parameter 'Task ID' cannot be a task id: ${describe(entry)}`;
-			return refusal(new ItemError(what, { description: WAY_OUT }), part);
+			return refusal(new ItemError(what, { description: WAY_OUT }), taskIndex);
 		});
 	} catch (error) {
 		return [refusal(error)];

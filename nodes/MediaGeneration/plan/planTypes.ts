@@ -12,7 +12,7 @@ export interface PlanBase extends Destination {
 	/** The index of the input item. An item may name many tasks. */
 	itemIndex: number;
 	/** The index of the task among the tasks of its input item. */
-	part: number;
+	taskIndex: number;
 	/** *Timeout*: milliseconds to wait for the task, from its creation or the first read. */
 	timeoutMs: number;
 	/** The user's reference, which is part of the output. */
@@ -63,7 +63,11 @@ export type TaskPlan = CreatePlan | ReadPlan;
 /** The plan for an item, or why its parameters are refused. */
 export type ItemPlan =
 	| TaskPlan
-	| (Pick<PlanBase, 'itemIndex' | 'part'> & { kind: 'refused'; error: ItemError; isDry: boolean });
+	| (Pick<PlanBase, 'itemIndex' | 'taskIndex'> & {
+			kind: 'refused';
+			error: ItemError;
+			isDry: boolean;
+	  });
 
 /** The user's reference as a field of the output. */
 export function referenceOf({ reference }: TaskPlan): IDataObject {

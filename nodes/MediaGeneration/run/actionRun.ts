@@ -234,8 +234,8 @@ async function letOut(run: RunContext): Promise<INodeExecutionData[]> {
 	const hasErrorOutput = context.getNode().onError === 'continueErrorOutput';
 	const isByHand = modeOf(context) === 'manual';
 	const items = entries.map(
-		({ plan, itemIndex, part, error }): ItemPlan =>
-			plan ?? { kind: 'refused', itemIndex, part, error: errorOf(error), isDry: false },
+		({ plan, itemIndex, taskIndex, error }): ItemPlan =>
+			plan ?? { kind: 'refused', itemIndex, taskIndex, error: errorOf(error), isDry: false },
 	);
 	const how = { hasErrorOutput, isByHand, isTool: isTool(context) };
 	showHints(context, ...endHints({ items }, results, connection.baseUrl, how));

@@ -231,9 +231,9 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 }
 
 /** What the names of a task's files begin with: the number of its item, and its own number if the item has several tasks. */
-function numberOf({ several }: RunContext, { itemIndex, part }: TaskEntry): string {
+function numberOf({ several }: RunContext, { itemIndex, taskIndex }: TaskEntry): string {
 	const number = itemIndex + 1;
-	return several.has(itemIndex) ? `${number}-${part + 1}` : `${number}`;
+	return several.has(itemIndex) ? `${number}-${taskIndex + 1}` : `${number}`;
 }
 
 /** The entry has its result. */
@@ -270,7 +270,7 @@ async function followUntilFree(run: RunContext, plan: CreatePlan, taskId: string
 	};
 	const entry: TaskEntry = {
 		itemIndex: plan.itemIndex,
-		part: plan.part,
+		taskIndex: plan.taskIndex,
 		plan: awaited,
 		state: 'created',
 		taskId,

@@ -119,7 +119,9 @@ export class RunContext {
 		if (connection.isBroken) this.queue.noteQuiet();
 		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);
 		this.ownIds = new Set(journal.ownTaskIds());
-		this.several = new Set(entries.flatMap(({ part, itemIndex }) => (part > 0 ? itemIndex : [])));
+		this.several = new Set(
+			entries.flatMap(({ taskIndex, itemIndex }) => (taskIndex > 0 ? itemIndex : [])),
+		);
 		// A mistake in the parameters stops the run before its first order. Later it is an error of its item.
 		const isMistake = !journal.isBegun && entries.some(({ plan }) => plan === undefined);
 		// For an AI agent the failure of its task is an answer, and not an error.

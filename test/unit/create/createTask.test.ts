@@ -156,7 +156,7 @@ it('sends nothing and ends the queue where n8n has stored a stop of which it doe
 describe('the row of the turn', () => {
 	it('has an order before the request leaves, each time', async () => {
 		const { create, events } = creating(refused, accepted);
-		await create(plan({ itemIndex: 3, part: 2 }));
+		await create(plan({ itemIndex: 3, taskIndex: 2 }));
 		const once = ['noted 3.2', 'sent'];
 		expect(events).toEqual([...once, 'withdrawn 3.2', ...once]);
 	});

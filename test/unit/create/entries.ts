@@ -3,7 +3,7 @@ import type { CreatePlan, ReadPlan } from '../../../nodes/MediaGeneration/plan/p
 
 const base = {
 	itemIndex: 0,
-	part: 0,
+	taskIndex: 0,
 	timeoutMs: 600_000,
 	output: { download: false, split: false, binaryField: 'data' },
 };
@@ -35,8 +35,8 @@ export const readPlan = (more: Partial<ReadPlan> = {}): ReadPlan => ({
 
 /** A task that is to be ordered, unless something else is known of it. */
 export function entryOf(more: Partial<TaskEntry> = {}): TaskEntry {
-	const { itemIndex = 0, part = 0 } = more.plan ?? more;
-	return { itemIndex, part, plan: plan({ itemIndex, part }), state: 'free', ...more };
+	const { itemIndex = 0, taskIndex = 0 } = more.plan ?? more;
+	return { itemIndex, taskIndex, plan: plan({ itemIndex, taskIndex }), state: 'free', ...more };
 }
 
 /** A task that this run has created. */

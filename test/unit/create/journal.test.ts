@@ -274,7 +274,7 @@ describe('what n8n stores', () => {
 		);
 		expect(run.entries).toEqual([
 			{
-				...{ itemIndex: 0, part: 0, state: 'created', taskId: 'task-1', failed: ['a'] },
+				...{ itemIndex: 0, taskIndex: 0, state: 'created', taskId: 'task-1', failed: ['a'] },
 				task: {
 					taskId: 'task-1',
 					state: 'SUCCESS',
@@ -294,7 +294,7 @@ describe('what n8n stores', () => {
 		const entries = Array.from({ length: 1000 }, (_, itemIndex) => {
 			const record = { taskId: `task-${itemIndex}`, state: 'PENDING', prompt: 'p'.repeat(200) };
 			return createdEntry({
-				...{ itemIndex, part: 0, taskId: record.taskId, plan: plan({ itemIndex }) },
+				...{ itemIndex, taskIndex: 0, taskId: record.taskId, plan: plan({ itemIndex }) },
 				...{ record: { taskId: record.taskId }, createdAt: EPOCH, until: EPOCH, costUsd: 0.08 },
 				sent: { model: 'vendor/model', input: { prompt: 'p'.repeat(200) } },
 			});

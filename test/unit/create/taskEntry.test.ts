@@ -8,19 +8,19 @@ import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { createdEntry, entryOf, plan, readPlan } from './entries';
 
-const create = (prompt: string, part = 0, itemIndex = 0) =>
-	plan({ part, itemIndex, input: { prompt } });
-const read = (taskId: string, part = 0) => readPlan({ taskId, part });
-const refusal = (part = 0): ItemPlan => ({
-	...{ kind: 'refused', itemIndex: 0, part, isDry: false },
+const create = (prompt: string, taskIndex = 0, itemIndex = 0) =>
+	plan({ taskIndex, itemIndex, input: { prompt } });
+const read = (taskId: string, taskIndex = 0) => readPlan({ taskId, taskIndex });
+const refusal = (taskIndex = 0): ItemPlan => ({
+	...{ kind: 'refused', itemIndex: 0, taskIndex, isDry: false },
 	error: new ItemError('No prompt'),
 });
 
-const ordered = (part = 0, more: Partial<TaskEntry> = {}) =>
-	createdEntry({ plan: create('before', part), taskId: `task-${part}`, ...more });
-const free = (part = 0, more: Partial<TaskEntry> = {}) =>
-	entryOf({ plan: create('before', part), ...more });
-const inDoubt = (part = 0) => free(part, { state: 'sent', doubtIn: ['7', 1] });
+const ordered = (taskIndex = 0, more: Partial<TaskEntry> = {}) =>
+	createdEntry({ plan: create('before', taskIndex), taskId: `task-${taskIndex}`, ...more });
+const free = (taskIndex = 0, more: Partial<TaskEntry> = {}) =>
+	entryOf({ plan: create('before', taskIndex), ...more });
+const inDoubt = (taskIndex = 0) => free(taskIndex, { state: 'sent', doubtIn: ['7', 1] });
 const reading = (taskId: string, more: Partial<TaskEntry> = {}) =>
 	entryOf({ plan: read(taskId), state: 'created', taskId, ...more });
 const charged = { state: 'FAILURE', creditsConsumed: 8, taskId: 'task-0' } as never;

@@ -29,7 +29,7 @@ it('an image is planned with the defaults of the contract', async () => {
 	expect(maxInFlight).toBe(10);
 	expect(items[0]).toEqual({
 		itemIndex: 0,
-		part: 0,
+		taskIndex: 0,
 		kind: 'create',
 		completion: 'wait',
 		retryFailed: 0,

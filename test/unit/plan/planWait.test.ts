@@ -59,7 +59,7 @@ const chat = (options: object) => startedBy({ options }, { type: CHAT });
 function decide(given: Partial<IExecuteFunctions>, options: IDataObject = {}, limitAt = Infinity) {
 	const context = Object.assign(executeContext({ node: { parameters: { options } } }), given);
 	Object.assign(context.workflow.nodes, 'others' in given ? given.others : {});
-	const item = { kind: 'create', completion: 'wait', itemIndex: 0, part: 0 } as ItemPlan;
+	const item = { kind: 'create', completion: 'wait', itemIndex: 0, taskIndex: 0 } as ItemPlan;
 	return planWait([item], new ItemParameters(context, 0), limitAt);
 }
 

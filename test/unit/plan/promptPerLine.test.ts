@@ -15,7 +15,9 @@ it('each line is a task of its own of its item, in their order, trimmed and with
 		{ prompts: 'A dog' },
 	);
 	const creates = await createsOf(perLine('={{ $json.prompts }}'), rows);
-	expect(creates.map(({ itemIndex, part, input }) => [itemIndex, part, input.prompt])).toEqual([
+	expect(
+		creates.map(({ itemIndex, taskIndex, input }) => [itemIndex, taskIndex, input.prompt]),
+	).toEqual([
 		[0, 0, 'A red bird'],
 		[0, 1, 'A blue bird'],
 		[0, 2, 'A cat'],

@@ -75,7 +75,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	],
 	[
 		`1 of 2 tasks, about 0.08 USD. 1 of 2 items failed (item 1): The parameter 'Prompt' is empty. ${AGAIN}`,
-		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
+		[{ kind: 'refused', itemIndex: 0, taskIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[refused, done],
 	],
 	// The operation Create has no field for the duration.
@@ -105,7 +105,7 @@ it.each<[expected: string, plans: ItemPlan[], results: ItemResult[]]>([
 	// An earlier try has created its task.
 	[
 		`2 tasks, about 0.08 USD. 1 of 2 tasks failed (item 1): The parameter 'Prompt' is empty. ${LOOK} ${COLLECT}`,
-		[{ kind: 'refused', itemIndex: 0, part: 0, error: refused, isDry: false }, create(0.08)],
+		[{ kind: 'refused', itemIndex: 0, taskIndex: 0, error: refused, isDry: false }, create(0.08)],
 		[ItemError.from(refused, { taskId: 'task-1', state: 'PENDING' }), done],
 	],
 	// Not each service lets a failed task be free.
