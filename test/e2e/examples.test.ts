@@ -350,6 +350,12 @@ describe('with data tables', () => {
 				}),
 			]);
 		}
+		service.configure({ outcome: 'SUCCESS', createStatus: 400 });
+		await order(workflow);
+		await written(9);
+		const remarks = (await rowsOf('media_generation_pictures')).map(({ remark }) => remark);
+		const refused = remarks.filter((remark) => String(remark).includes('(HTTP 400)'));
+		expect(refused).toHaveLength(3);
 		await client.unpublish(workflow.id);
 	});
 
