@@ -23,9 +23,6 @@ export const SECOND_ROW = {
 		),
 		{ code: '23505' },
 	),
-	mysql: Object.assign(new Error("Duplicate entry 'workflow-n:node' for key 'PRIMARY'"), {
-		code: 'ER_DUP_ENTRY',
-	}),
 };
 
 /** A write that fails, before the database has done its work or after. */

@@ -161,8 +161,8 @@ export class LedgerRow {
 const isWithoutStore = (error: unknown): boolean =>
 	isRecord(error) && error.code === 'ERR_ASSERTION';
 
-/** Whether the database refused a second row of the same name (PostgreSQL, MySQL, SQLite). */
+/** Whether the database refused a second row of the same name: PostgreSQL by a code, SQLite in words. */
 const isSecondRow = (error: unknown): boolean =>
 	error instanceof Error &&
-	(('code' in error && ['23505', 'ER_DUP_ENTRY'].includes(String(error.code))) ||
-		/UNIQUE constraint failed|duplicate key value|Duplicate entry/i.test(error.message));
+	(('code' in error && error.code === '23505') ||
+		/UNIQUE constraint failed|duplicate key value/i.test(error.message));
