@@ -22,16 +22,8 @@ export const clock = {
 	now: (): number => performance.timeOrigin + performance.now(),
 	/** Waits `ms` milliseconds. @throws Stopped at once when the signal is aborted */
 	async sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-		if (signal?.aborted) throw new Stopped();
-		await new Promise<void>((resolve, reject) => {
-			const onAbort = () => reject(signal?.reason === CANCELLED ? CANCELLED : new Stopped());
-			signal?.addEventListener('abort', onAbort, { once: true });
-			// The signal ends the timer, too. In older versions of n8n the timer goes on, without effect.
-			void settled(sleep(ms, signal)).then(() => {
-				signal?.removeEventListener('abort', onAbort);
-				resolve();
-			});
-		});
+		const slept = await settled(sleep(ms, signal));
+		if ('error' in slept) throw signal?.reason === CANCELLED ? CANCELLED : new Stopped();
 	},
 };
 
