@@ -142,6 +142,14 @@ describe('files that take long', () => {
 	});
 });
 
+it('a run that sleeps whenever it can orders as soon as its places are free, also if tasks take minutes', async () => {
+	const { run } = await begun(images(16, 90), { maxInFlight: 4, suspendAfter: 0 }, 40);
+	await run.end();
+	const orders = on.tasks.map(({ createdAt }) => createdAt);
+	const gaps = orders.slice(1).map((at, index) => at - (orders[index] ?? 0));
+	expect(Math.max(...gaps)).toBeLessThanOrEqual(100 * SECOND);
+});
+
 describe('a loop of short rounds', () => {
 	it('is stored like one long run', async () => {
 		const rounds = Array.from({ length: 15 }, () => images(1, 20));

@@ -20,6 +20,9 @@ const LONGEST_UNSTORED_MS = 2 * MINUTE_MS;
 /** A pause for which a run goes to sleep, milliseconds. */
 const WORTH_A_SLEEP_MS = MINUTE_MS;
 
+/** So long a run with orders left goes on without an order at least: its places are taken by tasks of this time. */
+const LEAST_PATIENCE_MS = 5 * MINUTE_MS;
+
 /** A file that takes longer than a turn is fetched when a turn begins, within this time. */
 const BEGINNING_MS = 15_000;
 
@@ -140,7 +143,7 @@ export class Turn {
 
 	/** How long a run that orders stays active while nothing is taken and no task ends, milliseconds. */
 	private get longestIdleMs(): number {
-		return Math.max(MINUTE_MS, this.rule.suspendAfterMs);
+		return Math.max(LEAST_PATIENCE_MS, this.rule.suspendAfterMs);
 	}
 
 	/** How long the run is awake since an order was taken or a task ended, milliseconds. */
