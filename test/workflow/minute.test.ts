@@ -3,7 +3,7 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 import { Downloader } from '../../nodes/MediaGeneration/report/download';
 import { clock } from '../../nodes/MediaGeneration/shared/clock';
 import { isTerminal } from './n8n/database';
-import { WorkflowN8n } from './n8n/workflowN8n';
+import { StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
 import { field, imageNode, item, keepsGoing, many, prompts, SECOND, stage } from './support';
 import { EPOCH } from '../virtualTime';
@@ -177,6 +177,21 @@ describe("n8n's time limit", () => {
 		const runs = run.data.resultData.runData.Media ?? [];
 		const last = runs.flatMap(({ data }) => data?.main?.[0] ?? []).at(-1);
 		expect(last?.json).toMatchObject({ taskId: on.taskIds.at(-1), timedOut: true });
+	});
+
+	it('counts from the start of a retry: a later round of it ends before it', async () => {
+		const rounds = Array.from({ length: 9 }, () => images(1, 55));
+		const settings = { executionTimeout: 300 };
+		const test = { ...on.workflow(imageNode()), credential: { ...on.credential, apiKey: '' } };
+		const n8n = new WorkflowN8n({ ...test, rounds, settings }).warm();
+		const failed = n8n.begin();
+		await passUntil(() => isTerminal(failed.row.status));
+		Object.assign(n8n.test, { credential: on.credential });
+		const retry = new StoredRun(n8n, n8n.executions.retry(failed.row)!);
+		await passUntil(() => isTerminal(retry.row.status));
+		expect(retry.row.status).toBe('error');
+		expect(retry.ran.error?.message).toContain(on.taskIds.at(-1));
+		expect(on.created).toBeGreaterThan(2);
 	});
 
 	it('cancels no run whose files come late: the items leave before it, and name their tasks', async () => {

@@ -197,6 +197,11 @@ export class Journal {
 		return this.run.startedAt;
 	}
 
+	/** When the execution began, as far as was known when the run went to sleep. */
+	get executionStartedAt(): number {
+		return this.run.executionStartedAt ?? this.run.startedAt;
+	}
+
 	get turn(): number {
 		return this.run.turn;
 	}
@@ -265,7 +270,8 @@ export class Journal {
 	/** @param wakeAt milliseconds of the clock @param idleMs as `StoredRun` has it */
 	fallAsleep(wakeAt: number, idleMs?: number): void {
 		const { run } = this;
-		Object.assign(run, { isAsleep: true, wakeAt, idleMs, turn: run.turn + 1 });
+		const { startedAt: executionStartedAt } = stretchOf(this.context);
+		Object.assign(run, { isAsleep: true, wakeAt, idleMs, executionStartedAt, turn: run.turn + 1 });
 	}
 
 	/**

@@ -28,6 +28,8 @@ export interface StoredRun {
 	/** The execution that wrote this last. */
 	execution: string;
 	startedAt: number;
+	/** When the execution began, as far as known: n8n counts its time limit from there. */
+	executionStartedAt?: number;
 	/** A killed process leaves this as n8n stored it when the run went to sleep: true. */
 	isAsleep: boolean;
 	/** n8n's tries of the run in this execution (*Retry On Fail*) before the present try. */

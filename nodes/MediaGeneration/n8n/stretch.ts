@@ -38,7 +38,7 @@ export function stretchOf(context: IExecuteFunctions): Stretch {
 	return begun;
 }
 
-/** To be called when n8n has woken a run. @param startedAt when that run began in this execution */
+/** To be called when n8n has woken a run. @param startedAt when the execution began, as the run knew when it fell asleep */
 export function noteWoken(context: IExecuteFunctions, startedAt: number): void {
 	const stretch = stretchOf(context);
 	stretch.wokenAt ??= stretch.beganAt;

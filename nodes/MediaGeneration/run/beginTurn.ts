@@ -30,7 +30,7 @@ export async function wakeUp(
 	journal: Journal,
 	row: TurnRow,
 ): Promise<INodeExecutionData[][] | undefined> {
-	noteWoken(context, journal.startedAt);
+	noteWoken(context, journal.executionStartedAt);
 	const { wakeAt } = journal.lastSleep;
 	if (wakeAt !== undefined) noteWake(wakeAt);
 	await settleDoubts(context, journal);
