@@ -212,6 +212,19 @@ describe("n8n's time limit", () => {
 	});
 });
 
+it('a media host that is away for longer than the time limit has n8n cancel no run: the items leave before it, and name their tasks', async () => {
+	on.service.configure({ mediaStatus: { status: 503 } });
+	const settings = { executionTimeout: 300 };
+	const node = imageNode({ downloadResults: true }, keepsGoing);
+	const items = prompts(...many(3, 10 * SECOND), ...many(3, 25 * SECOND), ...many(3, 40 * SECOND));
+	const { output, error } = await new WorkflowN8n({ ...on.workflow(node, items), settings })
+		.begin()
+		.end();
+	expect(error).toBeUndefined();
+	expect(field(output, 'taskId').sort()).toEqual([...on.taskIds].sort());
+	expect(field(output, 'state')).toEqual(Array(9).fill('SUCCESS'));
+});
+
 describe('a database that is away', () => {
 	it('when a run is to sleep: the run stays awake, and goes on', async () => {
 		const { n8n, run } = await begun(images(30, 15), { maxInFlight: 4 }, 10);

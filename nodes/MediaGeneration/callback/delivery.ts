@@ -51,6 +51,23 @@ export function isUndeliverable(
 	return at >= Math.max(until, firstAt + FINAL_AFTER_MS);
 }
 
+/** Between two deliveries of a result, milliseconds. */
+const DELIVERY_PAUSE_MS = 60_000;
+
+/**
+ * What happens next to a task that has ended, and whose result goes to a trigger.
+ *
+ * @param until when the time of the task is up, milliseconds of the clock
+ * @param now milliseconds of the clock
+ */
+export function deliveryStep(deliveries: Deliveries = {}, until = Infinity, now: number) {
+	const { answer, at = -Infinity } = deliveries;
+	if (isUndeliverable(deliveries, until)) {
+		return { kind: 'failed' as const, error: new ItemError(answer?.words ?? '') };
+	}
+	return { kind: 'deliver' as const, at: Math.max(now, at + DELIVERY_PAUSE_MS) };
+}
+
 /** The trigger could not say yes or no: n8n does not answer, or the trigger could not read the task at the moment. */
 export class TriggerBusy extends ItemError {
 	/** Whether the service has refused the trigger a read, because of too many requests. */

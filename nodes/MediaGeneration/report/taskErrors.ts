@@ -45,6 +45,14 @@ export function failedTask(task: FailedTask, known: IDataObject, retry?: string)
 	});
 }
 
+/** The error of an item whose file is not there when n8n's time limit is near, or the caller hangs up. */
+export const lateFile = (task: TaskRecord, known: IDataObject): ItemError =>
+	new ItemError("The file has not come before n8n's time limit, or before the caller hangs up", {
+		description:
+			'The task is done and paid for: do not order it again. Fetch the result with the operation Task → Wait.',
+		task: taskJson(task, known),
+	});
+
 /**
  * The error of an item whose task has no state, while its record says with an error code why.
  *

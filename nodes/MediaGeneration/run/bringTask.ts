@@ -19,7 +19,7 @@ import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { askLedger, deliver, hasTimeToCome, sendAgain } from './deliver';
 import { isUnfinished } from './endTurn';
-import { deadlineOf, nextStep, noteRead, timeOf } from './nextStep';
+import { deadlineOf, filesEndAt, nextStep, noteRead, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
 const MINUTE_MS = 60_000;
@@ -171,15 +171,6 @@ async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<
 	return true;
 }
 
-/** n8n's time limit would cancel the execution with all its items, or the caller would hang up. */
-const TOO_LATE = new ItemError(
-	"The file has not come before n8n's time limit, or before the caller hangs up",
-	{
-		description:
-			'The task is done and paid for: do not order it again. Fetch the result with the operation Task → Wait.',
-	},
-);
-
 /** Downloads the results, each once. */
 async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { task, until = Infinity, noFile } = entry;
@@ -206,9 +197,9 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	};
 	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain, mayBegin };
 	const loading = settled(run.downloader.filesOf(task, wanted));
-	const endsAt = Math.min(run.settings.endsAt, run.calledAt < Infinity ? until : Infinity);
-	const inTime = endsAt < Infinity ? withTimeLimit(loading, endsAt - clock.now()) : loading;
-	const files = (await inTime) ?? { error: TOO_LATE };
+	const endsAt = filesEndAt(entry, run.viewOf(entry));
+	const files = await (endsAt < Infinity ? withTimeLimit(loading, endsAt - clock.now()) : loading);
+	if (files === undefined) return true;
 	// The next turn fetches the file.
 	if ('value' in files && files.value === undefined) return await turn.reaches(Infinity);
 	if ('value' in files) {

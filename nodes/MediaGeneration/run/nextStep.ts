@@ -1,4 +1,4 @@
-import { isUndeliverable } from '../callback/delivery';
+import { deliveryStep } from '../callback/delivery';
 import {
 	errorOf,
 	inDoubt,
@@ -9,7 +9,14 @@ import {
 	type TaskEntry,
 } from '../create/taskEntry';
 import { type CreatePlan, isAwaited, isDelivered, type TaskPlan } from '../plan/planTypes';
-import { failedInAll, failedTask, ofTask, refusedTask, timedOut } from '../report/taskErrors';
+import {
+	failedInAll,
+	failedTask,
+	lateFile,
+	ofTask,
+	refusedTask,
+	timedOut,
+} from '../report/taskErrors';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type FailedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
@@ -93,7 +100,7 @@ export function nextStep(entry: TaskEntry, view: RunView, now: number): Step {
 	if (!hasEnded(task) && !isLinkless(entry, plan, view, now)) {
 		return readStep(entry, plan, view, now);
 	}
-	if (isDelivered(plan)) return deliveryStep(entry, now);
+	if (isDelivered(plan)) return deliveryStep(entry.deliveries, entry.until, now);
 	return task.state === 'FAILURE'
 		? afterFailure(entry, plan, task, view, now)
 		: afterSuccess(entry, plan, view, now);
@@ -182,9 +189,15 @@ function errorOfAnswers(entry: TaskEntry, view: RunView): ItemError | undefined 
 function afterSuccess(entry: TaskEntry, { output }: TaskPlan, view: RunView, now: number): Step {
 	const { task, files, readAt = -Infinity, downloadAt = now } = entry;
 	if (!output.download || task?.state !== 'SUCCESS' || files) return { kind: 'result' };
+	const endsAt = filesEndAt(entry, view);
+	if (now >= endsAt) return { kind: 'failed', error: lateFile(task, ownFields(entry)) };
 	if (readAt < view.turnStartedAt) return { kind: 'read', at: now };
-	return { kind: 'download', at: downloadAt };
+	return { kind: 'download', at: Math.min(downloadAt, endsAt) };
 }
+
+/** Until when files are waited for: then n8n's time limit would cancel the execution with all its items, or the caller hangs up. */
+export const filesEndAt = ({ until = Infinity }: TaskEntry, view: RunView): number =>
+	Math.min(view.endsAt, view.hangsUp ? until : Infinity);
 
 /** Whether the failed task is created again (option *Retry Failed Tasks*), and between which moments. */
 function afterFailure(
@@ -273,9 +286,6 @@ function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 	return timedOut(taskId, waitedMs, why, knownJson(entry));
 }
 
-/** Between two deliveries of a result, milliseconds. */
-const DELIVERY_PAUSE_MS = 60_000;
-
 /** Whether the ledger is asked now, as once in each turn: a callback that came needs no read and no delivery. */
 function isToAskLedger(
 	{ plan, deliveries: { askedAt = -Infinity } = {} }: TaskEntry,
@@ -283,13 +293,4 @@ function isToAskLedger(
 ): boolean {
 	const hasLedger = isDelivered(plan) && plan.deliverTo.triggerId !== undefined;
 	return hasLedger && askedAt < turnStartedAt;
-}
-
-/** Decides what happens next to a task that has ended, and whose result goes to a trigger. */
-function deliveryStep({ deliveries = {}, until = Infinity }: TaskEntry, now: number): Step {
-	const { answer, at = -Infinity } = deliveries;
-	if (isUndeliverable(deliveries, until)) {
-		return { kind: 'failed', error: new ItemError(answer?.words ?? '') };
-	}
-	return { kind: 'deliver', at: Math.max(now, at + DELIVERY_PAUSE_MS) };
 }
