@@ -200,8 +200,8 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const endsAt = filesEndAt(entry, run.viewOf(entry));
 	const files = await (endsAt < Infinity ? withTimeLimit(loading, endsAt - clock.now()) : loading);
 	if (files === undefined) return true;
-	// The next turn fetches the file.
-	if ('value' in files && files.value === undefined) return await turn.reaches(Infinity);
+	// The next turn fetches the file, if there is a next turn in time.
+	if ('value' in files && files.value === undefined) return await turn.reaches(endsAt);
 	if ('value' in files) {
 		if (begunAt !== undefined) downloads.note(clock.now() - begunAt);
 		turn.noteProgress();

@@ -54,6 +54,8 @@ const rowOf = (id: string, begunAt: number, given: NewRow) => ({
 	isEndUnstored: undefined as boolean | undefined,
 	/** When the execution was stored first, milliseconds since the history began. */
 	begunAt,
+	/** When it first ran, milliseconds since the history began: what n8n counts a time limit from. */
+	startedAt: undefined as number | undefined,
 	/** When the execution came to its end, milliseconds since the history began. */
 	endedAt: undefined as number | undefined,
 	retriedBy: undefined as string | undefined,

@@ -119,18 +119,19 @@ export class Executions {
 	}
 
 	/**
-	 * Cancels an execution when its time is up: in one process its time counts from the start of the execution, on a worker
-	 * from each wake.
+	 * Cancels an execution when its time is up: in one process its time counts from when the execution first ran, on a
+	 * worker from each wake.
 	 *
 	 * @returns ends the timer
 	 */
-	private limit({ id, begunAt }: Row, cancel: () => void): () => void {
+	private limit(row: Row, cancel: () => void): () => void {
 		const { executionTimeout = 0 } = this.n8n.settings;
 		const { time, setting } = this.n8n;
 		if (executionTimeout <= 0) return () => undefined;
-		const ageMs = setting.isQueueMode ? 0 : time.now - begunAt;
+		row.startedAt ??= time.now;
+		const ageMs = setting.isQueueMode ? 0 : time.now - row.startedAt;
 		return time.schedule(executionTimeout * 1000 - ageMs, () => {
-			this.n8n.trace(`n8n: the time of execution ${id} is up`);
+			this.n8n.trace(`n8n: the time of execution ${row.id} is up`);
 			cancel();
 		});
 	}
