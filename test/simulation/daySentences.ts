@@ -244,17 +244,19 @@ export const daySentences = {
 			.map((row) => `execution ${row.id}: ${errorOf(row)?.message}`);
 	}),
 
-	'after a stop, also of a caller, at most two orders leave': onDay(
-		(world, { ends, workflow, others }) => {
-			if (ends !== 'stopped' || workflow === 'beside' || others.length > 0) return [];
-			const stopped = world.n8n.rows.find(({ status }) => status === 'canceled');
-			const stoppedAt = stopped?.endedAt ?? Infinity;
-			const { length } = world.network.seen.filter(
-				({ kind, at }) => kind === 'create' && at > stoppedAt,
-			);
-			return length > 2 ? [`${length} orders after the stop at ${stoppedAt} ms`] : [];
-		},
-	),
+	'after a stop, also of a caller, at most two orders leave': onDay((world, { ends, workflow }) => {
+		if (ends !== 'stopped' || workflow === 'beside') return [];
+		const stopped = world.n8n.rows.find(({ status }) => status === 'canceled');
+		const stoppedAt = stopped?.endedAt ?? Infinity;
+		const ended = world.n8n.rows.filter(
+			(row) => row === stopped || row.caller?.executionId === stopped?.id,
+		);
+		const { length } = world.network.seen.filter(
+			(seen) =>
+				seen.kind === 'create' && seen.at > stoppedAt && ended.some((row) => isOf(row, seen)),
+		);
+		return length > 2 ? [`${length} orders after the stop at ${stoppedAt} ms`] : [];
+	}),
 
 	"n8n's time limit cancels nothing that could have let out what it has": onDay((world, day) =>
 		day.ends === 'stopped'
