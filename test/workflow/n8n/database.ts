@@ -2,6 +2,7 @@ import type {
 	ExecutionStatus,
 	IConnections,
 	INode,
+	IWorkflowSettings,
 	RelatedExecution,
 	WorkflowExecuteMode,
 } from 'n8n-workflow';
@@ -13,6 +14,8 @@ import type { Process } from './process';
 export interface Definition {
 	nodes: INode[];
 	connections: IConnections;
+	/** Default: those of the user's workflow. */
+	settings?: IWorkflowSettings;
 }
 
 export const isTerminal = (status: ExecutionStatus): boolean =>

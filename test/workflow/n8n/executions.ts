@@ -125,7 +125,7 @@ export class Executions {
 	 * @returns ends the timer
 	 */
 	private limit(row: Row, cancel: () => void): () => void {
-		const { executionTimeout = 0 } = this.n8n.settings;
+		const { executionTimeout = 0 } = row.definition?.settings ?? this.n8n.settings;
 		const { time, setting } = this.n8n;
 		if (executionTimeout <= 0) return () => undefined;
 		row.startedAt ??= time.now;
@@ -297,8 +297,7 @@ export class Executions {
 		const data = this.startData(first, { parentExecution });
 		const row = await database.query(() => {
 			const start = code ? SUB : node.name;
-			const inCode = code && { nodes: code.nodes, connections: code.connections };
-			const definition = inCode ?? this.n8n.storedDefinition?.(start);
+			const definition = code ?? this.n8n.storedDefinition?.(start);
 			const given = { mode: 'integrated', start, definition, process } as const;
 			const stored = database.insert({ ...given, data: toStored(data), caller: parentExecution });
 			enter(stored, 'running');

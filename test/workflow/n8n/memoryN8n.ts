@@ -111,7 +111,8 @@ export abstract class MemoryN8n {
 	}
 
 	/** A workflow as a process loads it. */
-	workflow({ loaded }: Process, { nodes, connections }: Definition = this.definition): Workflow {
+	workflow({ loaded }: Process, definition: Definition = this.definition): Workflow {
+		const { nodes, connections, settings = this.settings } = definition;
 		const byName = (name: string) => loaded.nodes[name]!;
 		const nodeTypes: INodeTypes = {
 			getByName: byName,
@@ -126,7 +127,7 @@ export abstract class MemoryN8n {
 			active: this.isActive,
 			nodeTypes,
 			staticData: JSON.parse(this.staticData) as IDataObject,
-			settings: { executionOrder: 'v1', ...this.settings },
+			settings: { executionOrder: 'v1', ...settings },
 		});
 	}
 
@@ -141,11 +142,11 @@ export abstract class MemoryN8n {
 		mode: WorkflowExecuteMode,
 		rootExecutionMode?: WorkflowExecuteMode,
 	): IWorkflowExecuteAdditionalData {
-		const { database, executions, settings, setting, time } = this;
-		const { retryOf, wakes = 0 } = this.row(executionId) ?? {};
+		const { database, executions, setting, time } = this;
+		const { retryOf, wakes = 0, definition } = this.row(executionId) ?? {};
 		// A worker reads it from the database. What wakes an execution in one process hands it on to nobody.
 		const isForgotten = wakes > 0 && !setting.isQueueMode;
-		const { executionTimeout = 0 } = settings;
+		const { executionTimeout = 0 } = definition?.settings ?? this.settings;
 		return {
 			...hostData(executionId, mode, this.isActive, isForgotten ? undefined : retryOf),
 			// n8n says so at each wake, also where its own timer counts from the start of the execution.
