@@ -350,6 +350,26 @@ describe('several retries of one execution', () => {
 		expect(on.created).toBe(3);
 	});
 
+	it('a retry that goes on from a retry that has ordered leaves no way past that retry', async () => {
+		const node = imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing);
+		const first = await on.start(node, prompts(...many(12, 30 * SECOND)));
+		const moreThan = async (count: number) => await passUntil(() => on.created > count);
+		await moreThan(on.created);
+		await first.n8n.kill(first);
+		const retry = retryOf(first);
+		await moreThan(on.created);
+		await first.n8n.kill(retry);
+		on.service.configure(refusesAll);
+		await (await retry.retry()).end();
+		on.service.resetSettings();
+		const ordered = on.created;
+		const last = await (await first.retry()).end();
+		expect(on.created).toBe(ordered);
+		expect(JSON.stringify(last.output)).toContain('Another retry of execution 1');
+		await (await retry.retry()).end();
+		expect(new Set(promptsOrdered()).size).toBe(promptsOrdered().length);
+	});
+
 	it.each(['stopped', 'killed'])(
 		'a retry that was %s while it was stored leaves the way to the next one',
 		async (how) => {

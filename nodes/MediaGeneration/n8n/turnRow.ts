@@ -123,13 +123,19 @@ export class TurnRow {
 	 * @returns whether the claimant has the claim
 	 */
 	async claim(execution: string, claimant: string): Promise<boolean> {
+		// A row tells what it has by being added to, which its owner may see. So a claim has a second row, whose name tells
+		// the claimant.
+		const mark = this.claimRowOf(execution, ` by ${claimant}`);
+		if ((await this.ask(async () => await mark.size())) > 0) return true;
 		const row = this.claimRowOf(execution);
 		const isClaimed = await this.ask(async () => await row.insert([`claimed by ${claimant}`]));
-		if (isClaimed) this.claims.push(row);
-		return isClaimed;
+		if (!isClaimed) return false;
+		await this.ask(async () => await mark.insert());
+		this.claims.push(mark, row);
+		return true;
 	}
 
-	/** Leaves the way to another retry: this one has ordered nothing. */
+	/** Leaves the way to another retry: this one has ordered nothing. What it has in the name of another retry stays. */
 	async giveWay(): Promise<void> {
 		// A retry of this execution may rely on these claims.
 		if (this.claims.length === 0 || (await this.isClaimed())) return;
@@ -146,8 +152,8 @@ export class TurnRow {
 		if (this.isKept) await this.row.clear();
 	}
 
-	private claimRowOf(execution: string): LedgerRow {
-		return new LedgerRow(this.context, `retry of ${execution}.${this.run}`);
+	private claimRowOf(execution: string, claimant = ''): LedgerRow {
+		return new LedgerRow(this.context, `retry of ${execution}.${this.run}${claimant}`);
 	}
 
 	/** Whether there is an execution that can be retried. */
