@@ -55,6 +55,10 @@ export const DAYS: Record<string, DayCase> = {
 		...{ isWarm: false, items: 12, places: 4, taskSeconds: 120, isSpread: true },
 		...{ fileSeconds: 30, limitSeconds: 300 },
 	},
+	'reads that fail until the time limit have it cancel all items': {
+		...{ items: 8, places: 10, taskSeconds: 200, limitSeconds: 300 },
+		trouble: { on: 'all requests', what: 'blip: 503', at: 30_000, forMs: 10 * MINUTE },
+	},
 	'a file that comes late keeps a caller waiting that hangs up': {
 		...{ workflow: 'hangs up', taskSeconds: 45, fileSeconds: 30 },
 	},

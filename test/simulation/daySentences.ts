@@ -106,6 +106,14 @@ function mayGiveUp({ network }: World, row: Row, day: Day, troubledAt: number, i
 	);
 }
 
+/** Whether the time of an execution was up while n8n had no database: n8n could not wake it, and cancels it when it does. */
+function wasNotWoken({ trouble, limitSeconds }: Day, { startedAt = 0, endedAt = 0 }: Row): boolean {
+	if (trouble?.what !== 'database away') return false;
+	const backAt = trouble.at + trouble.forMs;
+	const limitAt = startedAt + limitSeconds * SECOND;
+	return endedAt > backAt && limitAt >= trouble.at && limitAt <= backAt + LONGEST_GAP_MS;
+}
+
 const isOld = ({ suspendAfter }: Day, ms: number) => ms > suspendAfter * MINUTE - LATE_MS;
 
 /** The sentences about what a user sees in a day, and when. Each brings what contradicts it. */
@@ -245,7 +253,8 @@ export const daySentences = {
 	}),
 
 	'after a stop, also of a caller, at most two orders leave': onDay((world, { ends, workflow }) => {
-		if (ends !== 'stopped' || workflow === 'beside') return [];
+		// n8n has ended the execution of an MCP server before the tool of the server begins.
+		if (ends !== 'stopped' || workflow === 'beside' || workflow === 'hangs up') return [];
 		const stopped = world.n8n.rows.find(({ status }) => status === 'canceled');
 		const stoppedAt = stopped?.endedAt ?? Infinity;
 		const ended = world.n8n.rows.filter(
@@ -262,7 +271,7 @@ export const daySentences = {
 		day.ends === 'stopped'
 			? []
 			: world.n8n.rows
-					.filter((row) => isRun(row) && row.status === 'canceled')
+					.filter((row) => isRun(row) && row.status === 'canceled' && !wasNotWoken(day, row))
 					.map(({ id }) => `execution ${id} is cancelled`),
 	),
 

@@ -27,8 +27,8 @@ const HELD_SECONDS = 600;
 /** n8n's and most other MCP clients wait a minute for a tool. The rest is for the answer. */
 const MCP_SECONDS = 50;
 
-/** So long before the limit the wait ends, so that the items leave. */
-const LAST_MS = 5_000;
+/** So long before the limit the wait ends, so that the items leave: the last reads stand in line, and take some seconds. */
+const LAST_MS = 10_000;
 
 /** What is left must be worth a sleep, milliseconds. */
 const WORTH_A_SLEEP_MS = 60_000;

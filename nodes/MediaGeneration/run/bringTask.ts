@@ -19,7 +19,7 @@ import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { askLedger, deliver, hasTimeToCome, sendAgain } from './deliver';
 import { isUnfinished } from './endTurn';
-import { deadlineOf, filesEndAt, nextStep, noteRead, timeOf } from './nextStep';
+import { deadlineOf, leavesAt, nextStep, noteRead, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
 
 const MINUTE_MS = 60_000;
@@ -154,9 +154,11 @@ async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<
 	const now = clock.now();
 	// A read that is under way when the time is up ends with it. Before the first read the time has not begun.
 	const isBegun = entry.until !== undefined;
-	const endsAt = isBegun ? deadlineOf(entry, plan, run.viewOf(entry)) : now + timeOf(plan);
+	const view = run.viewOf(entry);
+	const endsAt = isBegun ? deadlineOf(entry, plan, view) : now + timeOf(plan);
 	const limitMs = Math.max(0, endsAt - now) + LAST_READ_MS;
-	const giveUpAt = Math.min(run.turn.storeAt, Math.max(until, now + IN_LINE_MS));
+	const lineEndsAt = Math.max(Math.min(until, view.endsAt), now + IN_LINE_MS);
+	const giveUpAt = Math.min(run.turn.storeAt, lineEndsAt);
 	const answer = await run.read(taskId, giveUpAt, limitMs);
 	if (answer === undefined) {
 		// The service lets no read in: the task's time may be up meanwhile.
@@ -197,7 +199,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	};
 	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain, mayBegin };
 	const loading = settled(run.downloader.filesOf(task, wanted));
-	const endsAt = filesEndAt(entry, run.viewOf(entry));
+	const endsAt = leavesAt(entry, run.viewOf(entry));
 	const files = await (endsAt < Infinity ? withTimeLimit(loading, endsAt - clock.now()) : loading);
 	if (files === undefined) return true;
 	// The next turn fetches the file, if there is a next turn in time.

@@ -40,6 +40,9 @@ const LINKLESS_MS = 20_000;
 /** A task that could not be read when its time is up is tried for as long again, and not longer than this. */
 const LONGEST_LAST_TRIES_MS = 10 * MINUTE_MS;
 
+/** How long the last reads of the items that leave then may stand in line. */
+const LAST_LINE_MS = 2_000;
+
 /** How long *Get* tries to read a task, from the first read of that task. */
 export const GET_MS = 30_000;
 
@@ -162,7 +165,8 @@ function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number):
 	// task that was read in an earlier turn n8n has not stored the record.
 	const { readAt = -Infinity } = entry;
 	const wasReadLast = readAt >= view.turnStartedAt && endsAt - readAt < MIN_READ_INTERVAL_MS;
-	const mayRead = !wasReadLast && view.readsPausedUntil <= endsAt;
+	const isInLine = now < leavesAt(entry, view) + LAST_LINE_MS;
+	const mayRead = !wasReadLast && isInLine && view.readsPausedUntil <= endsAt;
 	// The task holds its place until its time is up.
 	if (mayRead || now < endsAt) return { kind: 'read', at: endsAt };
 	return { kind: 'failed', error: lateError(entry, plan, view) };
@@ -189,14 +193,14 @@ function errorOfAnswers(entry: TaskEntry, view: RunView): ItemError | undefined 
 function afterSuccess(entry: TaskEntry, { output }: TaskPlan, view: RunView, now: number): Step {
 	const { task, files, readAt = -Infinity, downloadAt = now } = entry;
 	if (!output.download || task?.state !== 'SUCCESS' || files) return { kind: 'result' };
-	const endsAt = filesEndAt(entry, view);
+	const endsAt = leavesAt(entry, view);
 	if (now >= endsAt) return { kind: 'failed', error: lateFile(task, ownFields(entry)) };
 	if (readAt < view.turnStartedAt) return { kind: 'read', at: now };
 	return { kind: 'download', at: Math.min(downloadAt, endsAt) };
 }
 
-/** Until when files are waited for: then n8n's time limit would cancel the execution with all its items, or the caller hangs up. */
-export const filesEndAt = ({ until = Infinity }: TaskEntry, view: RunView): number =>
+/** When an item leaves at the latest: soon n8n's time limit cancels the execution with all its items, or the caller hangs up. */
+export const leavesAt = ({ until = Infinity }: TaskEntry, view: RunView): number =>
 	Math.min(view.endsAt, view.hangsUp ? until : Infinity);
 
 /** Whether the failed task is created again (option *Retry Failed Tasks*), and between which moments. */

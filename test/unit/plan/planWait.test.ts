@@ -206,8 +206,8 @@ describe("n8n's time limit", () => {
 	it('ends the wait a little before, and a run near it does not sleep any more', () => {
 		const now = Date.now();
 		const [near, far] = [now + 2 * MINUTE_MS, now + 10 * MINUTE_MS];
-		expect(decide({}, {}, far)).toMatchObject({ suspendAfterMs: 300_000, endsAt: far - 5_000 });
-		expect(decide({}, {}, near)).toMatchObject({ suspendAfterMs: Infinity, endsAt: near - 5_000 });
+		expect(decide({}, {}, far)).toMatchObject({ suspendAfterMs: 300_000, endsAt: far - 10_000 });
+		expect(decide({}, {}, near)).toMatchObject({ suspendAfterMs: Infinity, endsAt: near - 10_000 });
 	});
 });
 
