@@ -28,8 +28,8 @@ export function isUnwatched(world: World, { id }: ServiceTask): boolean {
 }
 
 /**
- * The database's answer was lost when an execution wrote the row of its task, and its next try finds a row: nothing tells
- * who wrote the row. The error says so.
+ * The database's answer was lost when an execution wrote the row of its task, and another execution has written into the
+ * same row in the same milliseconds: nothing tells who was first. The error says so.
  */
 export function isUndecided(world: World, { id }: ServiceTask): boolean {
 	const what =

@@ -28,6 +28,13 @@ const FOUND: Record<string, Parameters<typeof plainBut>[0]> = {
 			service: { sendsTwice: true },
 			ledgerTroubles: [{ nth: 1, isWritten: true }],
 		},
+	'a second callback finds the row of its task, and a write of the database fails: it takes itself for the writer, and starts the workflow again':
+		{
+			node: { completion: 'trigger' },
+			trigger: { maxTries: 2 },
+			service: { sendsTwice: true },
+			ledgerTroubles: [{ nth: 3, isWritten: true }],
+		},
 	'a held run is tried again: the unfinished tasks of its first try count among the tasks at once':
 		{
 			salt: 17_017,

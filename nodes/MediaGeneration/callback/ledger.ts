@@ -1,6 +1,11 @@
-import type { IExecuteFunctions, INode, IWebhookFunctions } from 'n8n-workflow';
+import {
+	type IExecuteFunctions,
+	type INode,
+	type IWebhookFunctions,
+	UserError,
+} from 'n8n-workflow';
 
-import { executionIdOf, modeOf } from '../n8n/internals';
+import { executionIdOf, modeOf, nodeContext } from '../n8n/internals';
 import { LedgerRow } from '../n8n/ledgerRow';
 import { comparableId } from '../service/answerFields';
 import { CREDENTIAL_TYPE } from '../service/connect';
@@ -37,23 +42,48 @@ export async function hasStarted(
 	return row.isOwnRow ? false : undefined;
 }
 
+/** The key in the node's context of what this execution has tried, by the ledger's key of each task. */
+const TRIED_KEY = 'triedStarts';
+
+/** `tried`: to write the row. `inDoubt`: nothing tells whether it has. */
+type Tried = Record<string, 'tried' | 'inDoubt'>;
+
 /**
  * Writes the ledger's row of a task. To be called when the items leave the trigger: what dies before is started by the next
  * callback. Of several executions that come so far, the one that writes the row starts the workflow. *Retry execution*
  * always starts: a person asks for it.
  *
  * The row names its execution. n8n offers *Retry On Fail* on triggers: the next try of the execution that has written the row
- * goes on, also if the database's answer to the first try was lost.
+ * goes on, also if the database's answer to the first try was lost. An execution that finds the row before it has tried to
+ * write it leaves the row alone: n8n tells what a row has only by adding to it, and an execution that stands in the row
+ * would take itself for the writer.
  *
  * @returns whether this execution starts the workflow
- * @throws the database's error
+ * @throws the database's error; UserError if it is not known who has written the row
  */
 export async function claimStart(context: IExecuteFunctions, taskId: string): Promise<boolean> {
-	const row = new LedgerRow(context, ledgerKey(taskId));
+	const key = ledgerKey(taskId);
+	const row = new LedgerRow(context, key);
 	const own = `execution ${executionIdOf(context)}`;
 	const isRetry = modeOf(context) === 'retry';
-	if (!isRetry && (await row.size()) > 0) return (await row.which([own])).length > 0;
+	const tried = (nodeContext(context)[TRIED_KEY] ??= {}) as Tried;
+	if (!isRetry && tried[key] === 'inDoubt') throw inDoubt(taskId);
+	const isThere = !isRetry && (await row.size()) > 0;
+	if (isThere && tried[key] === undefined) return false;
 	// The log comes before the row: if the process is killed in between, n8n keeps nothing that names the task.
-	context.logger.info(`${context.getNode().name}: task ${taskId} starts the workflow (${own})`);
-	return (await row.insert([own])) || isRetry;
+	if (!isThere) {
+		context.logger.info(`${context.getNode().name}: task ${taskId} starts the workflow (${own})`);
+	}
+	tried[key] = 'tried';
+	const isFirst = await row.insert([own]);
+	if (isRetry || isFirst !== undefined) return isRetry || isFirst === true;
+	tried[key] = 'inDoubt';
+	throw inDoubt(taskId);
 }
+
+/** A second start cannot be taken back. A person can make up for a missing start. */
+const inDoubt = (taskId: string) =>
+	new UserError(`It is not known whether another execution has started for the task ${taskId}`, {
+		description:
+			'The database did not answer when this execution was to start. Look in the list of executions: has another execution started for this task? If not, use Retry execution on this one, which always starts.',
+	});

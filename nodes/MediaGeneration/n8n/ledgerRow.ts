@@ -51,9 +51,10 @@ export class LedgerRow {
 	 *
 	 * @param entries the first one tells who writes. If the answer of the database is lost, the same call with the same
 	 *   entries tells.
-	 * @returns whether this call wrote the row, or an earlier call with the same entries: then the row has no others
+	 * @returns whether this call wrote the row, or an earlier call with the same entries: then the row has no others. If it
+	 *   has others, nobody can tell which came first, and the answer is undefined
 	 */
-	async insert(entries: readonly string[] = []): Promise<boolean> {
+	async insert(entries: readonly string[] = []): Promise<boolean | undefined> {
 		const recorded = await settled(this.record([this.name, ...entries]));
 		if ('error' in recorded) {
 			if (isSecondRow(recorded.error)) return false;
@@ -67,7 +68,7 @@ export class LedgerRow {
 		// n8n has found the row of another writer, and added these entries to it.
 		const own = isRepeated ? entries.slice(0, 1) : added;
 		if (own.length > 0) await settled(this.remove(own));
-		return false;
+		return isRepeated ? undefined : false;
 	}
 
 	/** Which of these entries the row has. n8n only tells by adding the others, which are taken out again. */

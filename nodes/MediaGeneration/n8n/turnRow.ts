@@ -65,9 +65,8 @@ export class TurnRow {
 	/** Writes the row. @returns whether this turn may order; otherwise another process has written the row */
 	async begin(): Promise<boolean> {
 		if (!this.isKept) return true;
-		const isFirst = await this.ask(async () => await this.row.insert([this.writer]));
-		this.hasBegun = isFirst;
-		return isFirst;
+		this.hasBegun = await this.insert(this.row, this.writer);
+		return this.hasBegun;
 	}
 
 	/**
@@ -128,8 +127,7 @@ export class TurnRow {
 		const mark = this.claimRowOf(execution, ` by ${claimant}`);
 		if ((await this.ask(async () => await mark.size())) > 0) return true;
 		const row = this.claimRowOf(execution);
-		const isClaimed = await this.ask(async () => await row.insert([`claimed by ${claimant}`]));
-		if (!isClaimed) return false;
+		if (!(await this.insert(row, `claimed by ${claimant}`))) return false;
 		await this.ask(async () => await mark.insert());
 		this.claims.push(mark, row);
 		return true;
@@ -162,6 +160,11 @@ export class TurnRow {
 		return (
 			executionIdOf(context) !== undefined && !isSupplied(context) && !!context.getWorkflow().id
 		);
+	}
+
+	/** @returns whether the row is certainly that of this writer: otherwise nothing may be ordered */
+	private async insert(row: LedgerRow, writer: string): Promise<boolean> {
+		return (await this.ask(async () => await row.insert([writer]))) === true;
 	}
 
 	/** n8n's store may fail for a moment. */

@@ -115,6 +115,38 @@ describe('the execution that recorded a task', () => {
 		for (let tries = 0; tries < 3; tries++) expect(await mayStart('task-1', second)).toBe(false);
 	});
 
+	it('is not an execution that came second where the database is in trouble: it writes nothing', async () => {
+		expect(await mayStart('task-1')).toBe(true);
+		const [second, third] = [execution(), execution()];
+		store.answerIsLost = true;
+		expect([await mayStart('task-1', second), await mayStart('task-1', second)]).toEqual([
+			...[false, false],
+		]);
+		store.nextError = new Error(LOST);
+		expect([await mayStart('task-1', third), await mayStart('task-1', third)]).toEqual([
+			...[false, false],
+		]);
+		expect([...store.rows.values()].map(({ length }) => length)).toEqual([2]);
+	});
+
+	it('is one of two that both never heard what they wrote: the other one says that it does not know', async () => {
+		const [first, second] = [execution(), execution()];
+		store.nextError = new Error(LOST);
+		await expect(mayStart('task-1', second)).rejects.toThrow(LOST);
+		for (const context of [first, second]) {
+			store.answerIsLost = true;
+			await expect(mayStart('task-1', context)).rejects.toThrow(LOST);
+		}
+		for (let tries = 0; tries < 2; tries++) {
+			await expect(mayStart('task-1', first)).rejects.toThrow('It is not known');
+		}
+		expect([await mayStart('task-1', second), await mayStart('task-1', second)]).toEqual([
+			...[true, true],
+		]);
+		await expect(mayStart('task-1', first)).rejects.toThrow('It is not known');
+		expect(await mayStart('task-1', execution('retry'))).toBe(true);
+	});
+
 	it('knows each task by itself', async () => {
 		const context = execution();
 		await mayStart('task-2');
