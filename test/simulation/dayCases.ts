@@ -82,4 +82,12 @@ export const DAYS: Record<string, DayCase> = {
 	'a caller is stopped while the called workflow orders on a worker': {
 		...{ ...BATCH, n8n: 'queue mode', workflow: 'called', ends: 'stopped', endsAt: 31_000 },
 	},
+	'a kill while files are fetched behind the trigger leaves tasks without an end': {
+		...{ workflow: 'triggered', items: 12, taskSeconds: 12, fileSeconds: 60 },
+		...{ ends: 'killed', endsAt: 24_000 },
+	},
+	'two hours of 404 leave finished tasks that reach no trigger': {
+		...{ workflow: 'triggered', items: 3 },
+		trouble: { on: 'all requests', what: 'blip: 404 as JSON', at: 60_000, forMs: 120 * MINUTE },
+	},
 };

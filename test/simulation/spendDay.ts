@@ -1,5 +1,6 @@
 import { HOUR, MINUTE, SECOND } from '../durations';
 import type { Row } from '../workflow/n8n/database';
+import { SUB } from '../workflow/n8n/executions';
 import type { Day } from './day';
 import type { World } from './world/world';
 
@@ -31,6 +32,29 @@ export async function spend(here: World, day: Day): Promise<void> {
 	await END[day.ends](here, day, first, begunAt);
 	const calmAt = Math.max(time.now, (trouble?.at ?? 0) + (trouble?.forMs ?? 0));
 	await rest(here, calmAt + CALM_MS);
+	await time.run(Math.max(time.now, calmAt));
+	await retryAll(here, isKilledStart);
+	await retryAll(here, (_, row) => isLostCheck(day, row));
+}
+
+type Match = (here: World, row: Row) => boolean;
+
+/** An execution of the trigger that was killed before the end of its workflow, and no other one has come to it for its task. */
+const isKilledStart: Match = ({ n8n, service }, { start, status, begin }) =>
+	start === 'Trigger' &&
+	status === 'crashed' &&
+	service.tasks.some(({ id }) => begin.includes(id) && n8n.starts(id) === 0 && n8n.hasBroken(id));
+
+/** A check for callbacks that was killed, or had to give up: a service may say for five minutes that it knows no task. */
+const isLostCheck = ({ trouble }: Day, { start, status }: Row): boolean =>
+	start === SUB &&
+	(status === 'crashed' || (status === 'error' && (trouble?.forMs ?? 0) > 5 * MINUTE));
+
+/** When all is calm, the user retries what the pages tell her to. */
+async function retryAll(here: World, isMeant: Match): Promise<void> {
+	const { time, user } = here;
+	while (user.retry((row) => isMeant(here, row))) await time.run(time.now + SECOND);
+	await rest(here, time.now + CALM_MS);
 }
 
 /** Lets time pass until nothing runs and nothing sleeps. */
