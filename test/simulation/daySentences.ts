@@ -19,6 +19,9 @@ const LATE_MS = 10 * SECOND;
 /** Between two looks of n8n, with the time that a turn leaves before the look. */
 const LONGEST_GAP_MS = 62 * SECOND;
 
+/** Between a look of n8n and the end of the turn that begins there. */
+const LONGEST_TURN_MS = 55 * SECOND;
+
 /** A process that does not know when n8n looks may miss one look, and sleeps a minute for nothing. */
 const UNLEARNT_MS = 70 * SECOND;
 
@@ -120,7 +123,9 @@ const isOld = ({ suspendAfter }: Day, ms: number) => ms > suspendAfter * MINUTE 
 export const daySentences = {
 	'a task of a young run is out ten seconds after its end at the latest': onDay((world, day) => {
 		const { items, places, fileSeconds, suspendAfter } = day;
-		const isYoung = longestTaskMs(day) + LATE_MS < suspendAfter * MINUTE;
+		// The second node of an execution begins when the first one has ended.
+		const tasksMs = longestTaskMs(day) * (hasTwoNodes(day) ? 2 : 1);
+		const isYoung = tasksMs + LATE_MS < suspendAfter * MINUTE;
 		if (!isPlain(day) || items > places || fileSeconds > 0 || !isYoung) return [];
 		return world.n8n.rows.filter(isRun).flatMap((row) => {
 			const last = Math.max(
@@ -161,10 +166,15 @@ export const daySentences = {
 			// n8n runs two nodes that get the same items one after the other.
 			const nodes = [false, true].map((each) => idealMs(world, row, day, each));
 			const ideal = nodes.reduce((all, each) => all + each, 0);
-			// An old run that has ordered everything sleeps for a part of the time waited.
+			// An old run that has ordered everything sleeps for a part of the time waited. With *Sleep After* 0 it sleeps before its
+			// first order, too. A file that takes longer than a turn waits for the next one.
+			const sleepMs = day.suspendAfter === 0 ? MINUTE : 0;
+			const fileMs = day.fileSeconds * SECOND >= LONGEST_TURN_MS ? MINUTE : 0;
 			const lateMs = nodes
 				.filter((each) => each > 0)
-				.map((each) => LATE_MS + unlearntMs(day) + (isOld(day, each) ? MINUTE : 0));
+				.map(
+					(each) => LATE_MS + unlearntMs(day) + sleepMs + fileMs + (isOld(day, each) ? MINUTE : 0),
+				);
 			const most = lateMs.reduce((all, each) => all + each, 1.2 * ideal);
 			return outOf(world, row)
 				.filter(({ at }) => at - row.begunAt > most)

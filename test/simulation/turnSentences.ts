@@ -28,7 +28,7 @@ const createsOf = (world: World, row: Row): SeenRequest[] => {
 const isPaused = ({ status, retryAfterMs }: SeenRequest) =>
 	status === 429 || (status === 503 && retryAfterMs !== undefined);
 
-/** What left the node as an error, by the name of its item. */
+/** What left the node as an error, by the name of its item, and of the order of a second node for it. */
 const errorsOf = (world: World, row: Row) =>
 	world.n8n.sunk
 		.filter(({ execution }) => execution === row.id)
@@ -38,6 +38,7 @@ const errorsOf = (world: World, row: Row) =>
 				.map((item) => ({
 					at,
 					item: itemOf(inputOf(row, item)?.json),
+					second: inputOf(row, item)?.json.second,
 					text: String(item.json.error),
 				})),
 		);
@@ -102,8 +103,8 @@ export const turnSentences = {
 					// Of an execution that was killed after its node nothing tells which item it was.
 					.filter(({ text, item }) => IN_DOUBT.test(text) && item !== '')
 					.filter(
-						({ item }) =>
-							!creates.some((create) => create.item === item && !create.isUnsent) &&
+						({ item, second }) =>
+							!creates.some((create) => [item, second].includes(create.item) && !create.isUnsent) &&
 							!withRetried(world, row.id).some(
 								(each) => wasCut(each) && isNoted(world, each, item),
 							) &&
@@ -222,14 +223,13 @@ const isRefused = (world: World, row: Row): boolean =>
 		/cancelled manually/.test(errorOf(row)?.message ?? '') &&
 		!world.network.seen.some((seen) => seen.kind === 'create' && isOf(row, seen)));
 
-/** Whether a retry of an execution, or a retry of that retry, has created a task. */
+/** Whether a retry of an execution, or a retry of that retry, has created a task, and come to its end. */
 const hasRetryOrdered = (world: World, row: Row): boolean =>
-	world.network.seen.some(
-		({ kind, taskId, by }) =>
-			kind === 'create' &&
-			taskId !== undefined &&
-			withRetried(world, idOf(by)).slice(1).includes(row),
-	);
+	world.network.seen.some(({ kind, taskId, by }) => {
+		const [retry, ...before] = withRetried(world, idOf(by));
+		const isOrder = kind === 'create' && taskId !== undefined;
+		return isOrder && retry !== undefined && !wasCut(retry) && before.includes(row);
+	});
 
 /** Whether an execution has come to an end, and all its retries: nobody goes on with it but by one more retry. */
 function hasEnded(world: World, row: Row): boolean {
