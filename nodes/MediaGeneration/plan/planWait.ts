@@ -27,7 +27,10 @@ const HELD_SECONDS = 600;
 /** n8n's and most other MCP clients wait a minute for a tool. The rest is for the answer. */
 const MCP_SECONDS = 50;
 
-/** So long before the limit the wait ends, so that the items leave: the last reads stand in line, and take some seconds. */
+/**
+ * So long before the limit the wait ends, so that the items leave: the last reads stand in line, and take some seconds. If
+ * little is left, the wait has half of it.
+ */
 const LAST_MS = 10_000;
 
 /** What is left must be worth a sleep, milliseconds. */
@@ -59,7 +62,8 @@ export function planWait(
 	limitAt: number,
 ): WaitPlan {
 	const { context } = first;
-	const ends = { limitAt, endsAt: limitAt - LAST_MS };
+	const lastMs = Math.min(LAST_MS, (limitAt - clock.now()) / 2);
+	const ends = { limitAt, endsAt: limitAt - lastMs };
 	const held = { seconds: DAY_SECONDS, suspendAfterMs: Infinity, ...ends, warnings: [] };
 	if (!items.some(isAwaited)) return held;
 	const minutes = first.number('suspendAfter');

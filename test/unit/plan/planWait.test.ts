@@ -208,6 +208,8 @@ describe("n8n's time limit", () => {
 		const [near, far] = [now + 2 * MINUTE_MS, now + 10 * MINUTE_MS];
 		expect(decide({}, {}, far)).toMatchObject({ suspendAfterMs: 300_000, endsAt: far - 10_000 });
 		expect(decide({}, {}, near)).toMatchObject({ suspendAfterMs: Infinity, endsAt: near - 10_000 });
+		const soon = now + 10_000;
+		expect(decide({}, {}, soon).endsAt - now).toBeCloseTo(5_000, -2);
 	});
 });
 
