@@ -233,7 +233,9 @@ export const daySentences = {
 		world.n8n.rows.filter(isRun).flatMap((row) => {
 			const retried = world.n8n.row(row.retryOf);
 			const isRefused = REFUSED.test(row.data);
-			if (!retried?.isKilled || !isRefused) return [];
+			// A further retry stands back behind the first one.
+			const [firstRetry] = world.n8n.rows.filter(({ retryOf }) => retryOf === row.retryOf);
+			if (!retried?.isKilled || !isRefused || row !== firstRetry) return [];
 			const { diedAt = 0 } = retried.process ?? {};
 			const [first = Infinity] = world.network.seen
 				.filter((seen) => seen.kind === 'create' && isOf(retried, seen))

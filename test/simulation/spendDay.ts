@@ -101,11 +101,19 @@ const END: Record<Day['ends'], End> = {
 	},
 
 	'killed twice': async (here, day, first, begunAt) => {
-		await here.time.run(begunAt + day.endsAt);
-		const retry = await killAndRetry(here, day, workOf(here, first));
+		const { time, n8n } = here;
+		await time.run(begunAt + day.endsAt);
+		const own = workOf(here, first);
+		const retry = await killAndRetry(here, day, own);
 		if (!retry) return;
-		await here.time.run(here.time.now + day.diesAgainMs);
-		await killAndRetry(here, day, retry);
+		await time.run(time.now + day.diesAgainMs);
+		const last = await killAndRetry(here, day, retry);
+		// A retry that was killed before n8n stored anything is one of which n8n tells the next ones nothing: the pages say so.
+		if (!last || retry.sleeps === 0) return;
+		await rest(here, time.now + CALM_MS);
+		await databaseIsBack(here);
+		here.note('the first execution retried again after its retries');
+		n8n.executions.retry(own);
 	},
 
 	stopped: async (here, day, first, begunAt) => {
