@@ -51,6 +51,9 @@ export const DAYS: Record<string, DayCase> = {
 	'a file that comes late has the time limit cancel all items': {
 		...{ taskSeconds: 280, fileSeconds: 30, limitSeconds: 300 },
 	},
+	'the rounds of a loop order until the time limit cancels them': {
+		...{ workflow: 'loop', items: 12, taskSeconds: 120, isSpread: true, limitSeconds: 300 },
+	},
 	'a file that waits for the next turn has the time limit cancel all items': {
 		...{ isWarm: false, items: 12, places: 4, taskSeconds: 120, isSpread: true },
 		...{ fileSeconds: 30, limitSeconds: 300 },

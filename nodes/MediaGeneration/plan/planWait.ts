@@ -10,6 +10,7 @@ import {
 	isTool,
 	modeOf,
 } from '../n8n/internals';
+import { stretchOf } from '../n8n/stretch';
 import { BEFORE_LIMIT_MS } from '../n8n/wakes';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -28,8 +29,8 @@ const HELD_SECONDS = 600;
 const MCP_SECONDS = 50;
 
 /**
- * So long before the limit the wait ends, so that the items leave: the last reads stand in line, and take some seconds. If
- * little is left, the wait has half of it.
+ * So long before the limit the wait ends, so that the items leave: the last reads stand in line, and take some seconds. Of a
+ * limit of some seconds the wait has half.
  */
 const LAST_MS = 10_000;
 
@@ -62,7 +63,8 @@ export function planWait(
 	limitAt: number,
 ): WaitPlan {
 	const { context } = first;
-	const lastMs = Math.min(LAST_MS, (limitAt - clock.now()) / 2);
+	const { startedAt } = stretchOf(context);
+	const lastMs = Math.min(LAST_MS, (limitAt - startedAt) / 2);
 	const ends = { limitAt, endsAt: limitAt - lastMs };
 	const held = { seconds: DAY_SECONDS, suspendAfterMs: Infinity, ...ends, warnings: [] };
 	if (!items.some(isAwaited)) return held;
