@@ -122,11 +122,12 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	const { context, journal, queue, window, turn } = run;
 	const ended = await settled(untilTurnEnds(run));
 	if ('error' in ended) throw await explainStop(run, ended.error);
+	// A further try of n8n's keeps to the pauses, however this one ends.
+	journal.queue = { ...queue.state, limits: run.limits.toStored() };
 	if (run.row.isTaken) return [refuse(context, retryGoesOn(), journal)];
 	endUnsent(run);
 	const lost = await lostResults(run);
 	if (lost) throw lost.toNodeError(context.getNode(), undefined);
-	journal.queue = { ...queue.state, limits: run.limits.toStored() };
 	if (turn.maySleep && isUnfinished(run)) {
 		const { pausedUntil } = queue.state;
 		const orderAt = run.isStopping ? Infinity : nextOrderAt(journal, pausedUntil);
