@@ -14,10 +14,6 @@ const isRun = ({ start }: Row) => start === 'Start';
 /** Whether an execution was stopped or killed. */
 const wasCut = ({ status, isKilled }: Row) => isKilled || status === 'canceled';
 
-/** Whether an execution stood back behind its retry: an order that it had noted may have been about to be sent. */
-const wasTaken = (row: Row) =>
-	errorOf(row)?.message.includes('A retry of this execution goes on') === true;
-
 const isOf = (row: Row, { by }: { by: string }) => by === `execution ${row.id}`;
 
 /** The creates of an execution, and of the executions that it retries. */
@@ -110,7 +106,7 @@ export const turnSentences = {
 						({ item, second }) =>
 							!creates.some((create) => [item, second].includes(create.item) && !create.isUnsent) &&
 							!withRetried(world, row.id).some(
-								(each) => (wasCut(each) || wasTaken(each)) && isNoted(world, each, item),
+								(each) => wasCut(each) && isNoted(world, each, item),
 							) &&
 							!isOutOfDate(world, row.id),
 					)
