@@ -128,8 +128,8 @@ export class TurnRow {
 		if ((await this.ask(async () => await mark.size())) > 0) return true;
 		const row = this.claimRowOf(execution);
 		if (!(await this.insert(row, `claimed by ${claimant}`))) return false;
-		await this.ask(async () => await mark.insert());
 		this.claims.push(mark, row);
+		await this.ask(async () => await mark.insert());
 		return true;
 	}
 

@@ -220,6 +220,27 @@ describe('of several retries one claims the orders of the execution', () => {
 		expect([await claim('3'), await claim('3')]).toEqual([false, false]);
 	});
 
+	it('and keeps the claim, also if the question of another retry has left its trace', async () => {
+		await claim('3');
+		jest
+			.spyOn(store, 'removeProcessed')
+			.mockRejectedValueOnce(new Error('Connection terminated unexpectedly'));
+		expect(await claim('6', '2')).toBe(false);
+		expect([await claim('5', '3'), await claim('7', '2')]).toEqual([true, false]);
+	});
+
+	it('and gives the claim back also if the store fails before the claimant is written', async () => {
+		const second = rowOf(1, '2', { by: '2' });
+		const insert = jest.spyOn(LedgerRow.prototype, 'insert');
+		insert.mockImplementationOnce(async () => await Promise.resolve(true));
+		for (let tries = 1; tries <= 10; tries++)
+			insert.mockRejectedValueOnce(new Error('No database'));
+		expect(await passTime(settled(second.claim('1', '2')))).toHaveProperty('error');
+		const clear = jest.spyOn(LedgerRow.prototype, 'clear');
+		await second.giveWay();
+		expect(clear).toHaveBeenCalledTimes(2);
+	});
+
 	it('and leaves the way, unless its own retry relies on the claim', async () => {
 		const second = rowOf(1, '2', { by: '2' });
 		await second.claim('1', '2');
