@@ -37,7 +37,7 @@ function wholeAddress(address: string, base: string): string {
  *
  * @returns the request with the key. It follows no redirect, and a stop of the execution does not cancel a create.
  * @throws UserError if the credential cannot be used, or the request goes to another address
- * @see docs/service.md, section 5
+ * @see docs/service.openapi.yaml, section 5
  */
 async function authenticate(
 	credentials: ICredentialDataDecryptedObject,

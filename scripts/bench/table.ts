@@ -3,10 +3,21 @@ import type { Results, Row, Sample } from './results';
 
 const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Measured on'];
 
-/** The figures as a table of a page, which a terminal shows as well. */
-export function tableOf({ rows, measured }: Results): string {
+/** What the page shows: the rest stands in results.json alone. */
+const ON_PAGE = [
+	'batch-1-time',
+	'batch-200-time',
+	'batch-1000-time',
+	'callback-accepted-answer-0',
+	'callback-accepted-cpu-0',
+	'night-held-seconds',
+];
+
+/** The figures as a table, which a terminal shows as well; `ids`: only these. */
+export function tableOf({ rows, measured }: Results, ids?: readonly string[]): string {
 	const lines = Object.entries(rows).flatMap(([part, all]) => {
-		return all.map((row) => [...cellsOf(row), measured[part]?.at.slice(0, 10) ?? '']);
+		const shown = all.filter(({ id }) => ids?.includes(id) ?? true);
+		return shown.map((row) => [...cellsOf(row), measured[part]?.at.slice(0, 10) ?? '']);
 	});
 	return markdownTable(HEAD, lines, (column) => column > 0);
 }
@@ -17,9 +28,9 @@ export function writePage(path: string, results: Results): void {
 	writeSection(
 		path,
 		'machine',
-		`The machine: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets.`,
+		`The machine: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets; a figure without brackets was measured once.`,
 	);
-	writeSection(path, 'figures', tableOf(results));
+	writeSection(path, 'figures', tableOf(results, ON_PAGE));
 }
 
 function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {

@@ -92,7 +92,7 @@ export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
  * @returns undefined if the answer is not that of a trigger of this package
  * @throws ItemError, UserError if the trigger did not take the callback; the message does not contain the token
  * @throws Stopped if the execution was stopped
- * @see docs/service.md, section 6
+ * @see docs/service.openapi.yaml, section 6
  */
 export async function redeliver(
 	context: IExecuteFunctions,

@@ -41,7 +41,7 @@ const NOT_SELECTED = notAccepted('event not selected');
  * request to the service. Only the task id is taken from the body: the record is read from the service.
  *
  * @returns an item with the task's record, with which n8n starts the workflow; nothing if the callback was answered
- * @see docs/service.md, section 6 and its handler rules
+ * @see docs/service.openapi.yaml, section 6 and its handler rules
  */
 export const handleTriggerWebhook = deciding(decide);
 

@@ -42,7 +42,7 @@ interface VerifiedCallback {
  * @param isInDoubt whether the remembered credential has refused the callback
  * @returns the verified callback; or the answer that refuses it
  * @throws UserError if the credential cannot be used; the error of n8n's look-up
- * @see docs/service.md, section 6
+ * @see docs/service.openapi.yaml, section 6
  */
 export async function verifyCallback(
 	context: IWebhookFunctions,

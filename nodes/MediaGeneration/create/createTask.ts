@@ -79,7 +79,7 @@ export class TaskCreator {
 	 *   this turn, or if it is too late
 	 * @throws ItemError if there is no task, or nobody knows whether there is a task
 	 * @throws Stopped if the execution was stopped
-	 * @see docs/service.md, section 4.1
+	 * @see docs/service.openapi.yaml, section 4.1
 	 */
 	async create(
 		entry: TaskEntry,

@@ -114,7 +114,7 @@ const WRAPPERS = ['data', 'task'];
  *
  * @param json the item, with `taskId`, `state`, `resultUrls`, `creditsConsumed`, and `model` and `input` if this node sent
  *   them
- * @see docs/service.md, section 2
+ * @see docs/service.openapi.yaml, section 2
  */
 export function furtherFields(record: IDataObject, json: IDataObject): IDataObject {
 	// Cut first: the item's own `input` is cut, too.

@@ -15,7 +15,7 @@ import { ItemParameters } from '../shared/parameters';
  * @returns an item `{ …input, balance, record }` for each input item
  * @throws Stopped where the execution was stopped
  * @throws NodeApiError, NodeOperationError unless the node's *On Error* lets failed items out
- * @see docs/service.md, section 4.3
+ * @see docs/service.openapi.yaml, section 4.3
  */
 export async function readCredits(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
 	const yieldIfDue = yielding(stopSignal(context));

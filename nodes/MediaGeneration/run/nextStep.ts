@@ -88,7 +88,7 @@ export interface RunView {
  * service says for a while that there is no such task, the wait ends before.
  *
  * @param now milliseconds of the clock
- * @see docs/service.md, sections 3, 4.2, 7 and 8
+ * @see docs/service.openapi.yaml, sections 3, 4.2, 7 and 8
  */
 export function nextStep(entry: TaskEntry, view: RunView, now: number): Step {
 	const { plan, task, taskId, trouble } = entry;

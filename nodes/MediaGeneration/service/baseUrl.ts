@@ -8,7 +8,7 @@ const refusal = (what: string, description: string) =>
  *
  * @returns the URL without white space and trailing slash, ready to have `/api/…` appended
  * @throws UserError that says what is wrong with the value and what to enter instead
- * @see docs/service.md, section 4: the base address
+ * @see docs/service.openapi.yaml, section 4: the base address
  */
 export function parseBaseUrl(value: unknown): string {
 	const text = typeof value === 'string' ? value.trim() : '';
@@ -53,7 +53,7 @@ export const isBelow = (baseUrl: string, { origin, pathname }: URL): boolean =>
  *
  * @returns the key without white space around it
  * @throws UserError if the key is empty or cannot be sent in a header; the message never contains the key
- * @see docs/service.md, section 5
+ * @see docs/service.openapi.yaml, section 5
  */
 export function parseApiKey(value: unknown): string {
 	const key = typeof value === 'string' ? value.trim() : '';

@@ -89,7 +89,7 @@ export class ServiceClient {
 	 * Creates a task. Sends exactly one request: the caller decides whether a second request may follow.
 	 *
 	 * @throws ServiceError
-	 * @see docs/service.md, section 4.1
+	 * @see docs/service.openapi.yaml, section 4.1
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
 		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
@@ -127,7 +127,7 @@ export class ServiceClient {
 	 * @param taskId an id from `asTaskId`, so that the URL leads to no other endpoint
 	 * @param limitMs milliseconds until the read fails, if that is sooner than usual
 	 * @throws ServiceError
-	 * @see docs/service.md, section 4.2
+	 * @see docs/service.openapi.yaml, section 4.2
 	 */
 	async readTask(taskId: string, limitMs = Infinity): Promise<TaskRecord> {
 		const timeoutMs = Math.min(READ_TIMEOUT_MS, limitMs);
@@ -141,7 +141,7 @@ export class ServiceClient {
 	 *
 	 * @returns the parsed JSON body, whose shape the specification does not show
 	 * @throws ServiceError
-	 * @see docs/service.md, section 4.3
+	 * @see docs/service.openapi.yaml, section 4.3
 	 */
 	async readCredits(): Promise<unknown> {
 		const timeoutMs = READ_TIMEOUT_MS;

@@ -46,7 +46,7 @@ export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
  *
  * @param models the models of the account
  * @returns US dollars, or undefined if the price or the duration is not known
- * @see docs/service.md, section 1
+ * @see docs/service.openapi.yaml, section 1
  */
 export function estimateCostUsd(
 	model: string,

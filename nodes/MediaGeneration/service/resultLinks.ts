@@ -42,7 +42,7 @@ const MAX_DEPTH = 5;
  * The results of a task, in the order of the service's own list. An entry of the list that has no link is `null`.
  *
  * @param origin of the service, for links without a host; undefined if it is not known
- * @see docs/service.md, section 2
+ * @see docs/service.openapi.yaml, section 2
  */
 export function readResults(value: unknown, origin: string | undefined): Array<string | null> {
 	if (!Array.isArray(value)) return readLinks(value, origin);
@@ -59,7 +59,7 @@ export function readResults(value: unknown, origin: string | undefined): Array<s
  *
  * @param origin of the service, for links without a host; undefined if it is not known
  * @returns links that can be fetched: http, https or data
- * @see docs/service.md, section 2
+ * @see docs/service.openapi.yaml, section 2
  */
 function readLinks(value: unknown, origin: string | undefined, depth = 0): string[] {
 	if (depth > MAX_DEPTH) return [];

@@ -60,7 +60,7 @@ export const hasEnded = (task: TaskRecord | undefined): task is FinishedTask =>
  * @param body the parsed JSON body of the answer
  * @param baseUrl the address of the service, for results without a host
  * @throws ServiceError `unusableRecord` if there is no usable `state`
- * @see docs/service.md, sections 2 and 4.2
+ * @see docs/service.openapi.yaml, sections 2 and 4.2
  */
 export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string): TaskRecord {
 	const source = findStated(body);
