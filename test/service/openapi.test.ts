@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { INodeExecutionData } from 'n8n-workflow';
 import { parse } from 'yaml';
 
-import { deliver, outcome } from '../unit/callback/webhook';
+import { deliver, outcome } from '../workflow/webhook';
 import openApi31 from '../fixtures/openapi-3.1.schema.json';
 import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { type TestNode, TRIGGER_PATH } from '../workflow/engine';

@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
 
-import type { Journal } from '../../nodes/MediaGeneration/create/journal';
 import { clock, Stopped } from '../../nodes/MediaGeneration/shared/clock';
 
 /** What a piece of work throws; the test fails where it throws nothing. */
@@ -65,7 +64,3 @@ export class BusyClock extends FakeClock {
 		return super.now();
 	}
 }
-
-/** The items of a run whose order has no known answer. */
-export const unansweredIn = ({ entries }: Journal): number[] =>
-	entries.filter(({ state }) => state === 'sent').map(({ itemIndex }) => itemIndex);

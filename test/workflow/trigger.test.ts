@@ -1,7 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
-import { deliver, outcome } from '../unit/callback/webhook';
+import { deliver, outcome } from './webhook';
 import { startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { store, useProcessedData } from './processedData';

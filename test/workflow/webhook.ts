@@ -1,8 +1,8 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackAddress';
-import { handleTriggerWebhook } from '../../../nodes/MediaGeneration/callback/gate';
-import { clock } from '../../../nodes/MediaGeneration/shared/clock';
+import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { handleTriggerWebhook } from '../../nodes/MediaGeneration/callback/gate';
+import { clock } from '../../nodes/MediaGeneration/shared/clock';
 import {
 	API_KEY,
 	SERVICE,
@@ -10,8 +10,8 @@ import {
 	TRIGGER,
 	TRIGGER_PATH,
 	webhookContext,
-} from '../../workflow/engine';
-import { expressOf, FakeResponse } from '../../workflow/express';
+} from './engine';
+import { expressOf, FakeResponse } from './express';
 
 export interface Callback {
 	body?: unknown;
