@@ -1,5 +1,7 @@
+import type { IDataObject } from 'n8n-workflow';
+
 import { isRecord, parsedJson, plainFields, plainName } from '../shared/json';
-import { isBase64, isBase64File, registeredType } from '../shared/media';
+import { isBase64, isBase64File, isDataUri, registeredType } from '../shared/media';
 
 /** The fields of an object that hold its link, most telling first, as `plainFields` writes them. */
 const LINK_FIELDS = [
@@ -71,27 +73,33 @@ function readLinks(value: unknown, origin: string | undefined, depth = 0): strin
 		return spoken === undefined ? linksIn(value, origin) : inside(spoken);
 	}
 	if (!isRecord(value)) return [];
-	const fields = plainFields(value);
-	for (const field of LINK_FIELDS) {
-		const links = inside(fields.get(field));
-		if (links.length > 0) return links;
+	let files: string[] = [];
+	for (const links of linksByName(value, inside)) {
+		// A file beside a link is a blur, or the preview of what the link leads to.
+		const addresses = links.filter((link) => !isDataUri(link));
+		if (addresses.length > 0) return addresses;
+		if (files.length === 0) files = links;
 	}
+	return files;
+}
+
+/** The links in an object, those of the most telling fields first. */
+function* linksByName(
+	value: IDataObject,
+	inside: (entry: unknown) => string[],
+): Generator<string[]> {
+	const fields = plainFields(value);
+	for (const field of LINK_FIELDS) yield inside(fields.get(field));
 	const named = Object.entries(value).map(([name, entry]) => ({
 		name,
 		plain: plainName(name),
 		entry,
 	}));
 	const main = named.filter(({ plain }) => !SIDE_NAME.test(plain));
-	const links = main
-		.filter(({ plain }) => LINK_NAME.test(plain))
-		.flatMap(({ entry }) => inside(entry));
-	if (links.length > 0) return links;
+	yield main.filter(({ plain }) => LINK_NAME.test(plain)).flatMap(({ entry }) => inside(entry));
 	const type = named.map(({ entry }) => entry).find((entry) => isMediaType(entry));
-	const files = main.flatMap(({ name, entry }) =>
-		DATA_NAME.test(name) ? asFile(entry, type) : [],
-	);
-	if (files.length > 0) return files;
-	return main
+	yield main.flatMap(({ name, entry }) => (DATA_NAME.test(name) ? asFile(entry, type) : []));
+	yield main
 		.filter(({ plain, entry }) => !ABOUT_RESULT.test(plain) && mayBeLink(entry))
 		.flatMap(({ entry }) => inside(entry));
 }

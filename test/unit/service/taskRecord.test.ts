@@ -6,6 +6,9 @@ import {
 
 const URLS = ['https://media.example.com/1.png', 'https://media.example.com/2.png'];
 const parse = (body: unknown) => parseTaskRecord('t', body);
+/** A picture of some pixels, which stands for the result while that is loaded. */
+const BLUR = 'data:image/png;base64,AAAA';
+
 const JPEG = `/9j/4AAQ${'SkZJRgABAQAAAQABAAD/2wBD'.repeat(4000)}`;
 const LINES = `${'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q'}\r\nDwADhgGAWjR9awAAAABJRU5ErkJggg==`;
 
@@ -195,6 +198,16 @@ describe('a record', () => {
 		),
 		['b64_json without a file', [{ b64_json: null }, { b64_json: 'not there' }], []],
 		['a link beside base64', [{ url: URLS[0], b64_json: JPEG }], [URLS[0]]],
+		...['url', 'blurDataURL', 'b64_json', 'placeholder'].map(
+			(name): [string, unknown, string[]] => [
+				`a link beside a blur in ${name}`,
+				[
+					{ [name]: BLUR, image_url: URLS[0] },
+					{ image: URLS[1], [name]: BLUR },
+				],
+				URLS,
+			],
+		),
 		[
 			'base64 beside an empty link',
 			[{ url: '', b64_json: 'AAAA' }],
