@@ -45,6 +45,10 @@ const DOUBTFUL: typeof BLIPS = [
 	['500', { status: 500, body: { error: 'internal' } }],
 	['502 as a page', { status: 502, body: PAGE(502) }],
 	['503 as a page', { status: 503, body: PAGE(503) }],
+	...[520, 524, 530].map((status): (typeof BLIPS)[number] => [
+		`${status}`,
+		{ status, body: PAGE(status), headers: { server: 'cloudflare' } },
+	]),
 ];
 
 const begin = (items: Parameters<typeof prompts>, options = {}, node = {}): StoredRun =>
@@ -80,6 +84,39 @@ describe.each([...BLIPS, ...PASSING])('%s', (_what, refusal) => {
 		await passUntil(() => on.created >= 18);
 		on.service.configure({ createStatus: refusal });
 		await pass(5 * MINUTE);
+		on.service.resetSettings();
+		await atEnd(run);
+		expect(refused(run)).toEqual([]);
+		expect(on.created).toBe(20);
+	});
+});
+
+/** A gateway was not connected with the service, so nothing was taken. */
+const NOT_CONNECTED = [521, 522, 523, 525, 526].map((status): (typeof BLIPS)[number] => [
+	String(status),
+	{ status, body: PAGE(status), headers: { server: 'cloudflare' } },
+]);
+
+describe.each(NOT_CONNECTED)('%s', (_what, refusal) => {
+	it.each([
+		['4 s', 4 * SECOND],
+		['5 minutes', 5 * MINUTE],
+	])('for %s from the first order on costs no item', async (_long, ms) => {
+		on.service.configure({ createStatus: refusal });
+		const run = begin(many(6), { maxInFlight: 2 }, keepsGoing);
+		await pass(ms);
+		on.service.resetSettings();
+		await atEnd(run);
+		expect(refused(run)).toEqual([]);
+		expect(on.created).toBe(6);
+		expect(on.elapsed).toBeLessThan(2 * ms + MINUTE);
+	});
+
+	it('for a minute in a batch, reads included, costs no item', async () => {
+		const run = begin(many(20), {}, keepsGoing);
+		await passUntil(() => on.created >= 5);
+		on.service.configure({ createStatus: refusal, readStatus: refusal });
+		await pass(MINUTE);
 		on.service.resetSettings();
 		await atEnd(run);
 		expect(refused(run)).toEqual([]);

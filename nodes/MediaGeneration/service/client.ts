@@ -159,10 +159,10 @@ export class ServiceClient {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const body = this.secrets.hideInRecord(response.body);
 		const { said, spoken, status, ...meaning } = classifyAnswer({ ...response, body }, Date.now());
-		const { kind, speaker, taken } = meaning;
+		const { kind, speaker, taken, scope } = meaning;
 		if (kind === 'answered') return { parsed: spoken, response };
 		if (kind === 'unexpectedAnswer') throw this.unexpected(NOT_JSON, response);
-		const { what, next } = explainKind(kind, status, asked);
+		const { what, next } = explainKind(kind, status, asked, scope);
 		// The true status may stand in the body.
 		const happened = status === response.statusCode ? what : what.replace('(HTTP', '(code');
 		const words = said === undefined ? '' : `: ${this.secrets.hide(said)}`;

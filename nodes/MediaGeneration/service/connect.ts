@@ -10,7 +10,7 @@ import type {
 import { stopSignal } from '../n8n/internals';
 import { forbiddenAddress } from '../shared/addresses';
 import { anyOf, clock, Stopped } from '../shared/clock';
-import { findInChain } from '../shared/itemError';
+import { findInChain, messageOf } from '../shared/itemError';
 import { isRecord, toNumber } from '../shared/json';
 import { settled } from '../shared/promises';
 import { isBelow, parseApiKey, parseBaseUrl } from './baseUrl';
@@ -209,8 +209,12 @@ function refusalIn(error: unknown): OpenAnswer | undefined {
 /** The system calls that connect. Only if one of them failed, the request certainly did not reach the service. */
 const CONNECTING = ['connect', 'getaddrinfo'];
 
+/** What Node.js says where the connection ended before TLS stood: nothing was sent, as a request goes out after it. */
+const NO_TLS = /before secure TLS connection was established|:wrong version number:/;
+
 /** Whether there was no connection. The code alone does not tell: a route may be lost during the wait. */
 function isNotConnected(error: unknown): boolean {
+	if (findInChain(error, (link) => NO_TLS.test(messageOf(link)) || undefined)) return true;
 	const found = findInChain(error, (link) => {
 		if (!isRecord(link)) return undefined;
 		const { syscall, errors } = link;

@@ -31,7 +31,7 @@ export type Kind =
 	| 'redirected'
 	/** The service, or a gateway before it, does not work at the moment. */
 	| 'serviceDown'
-	/** There was no connection, so the request certainly did not reach the service. */
+	/** Nobody was connected, so the request certainly did not reach the service. */
 	| 'unreachable'
 	/** The request left, and no complete answer came back. */
 	| 'noAnswer'
@@ -108,6 +108,9 @@ const MOVED = [301, 307, 308];
 /** A gateway may have handed the request on before it gave one of these answers. */
 const HANDED_ON = [408, 425, 499];
 
+/** A gateway that gives one of these answers has not been connected with the service. 520 and 524 come after the request. */
+const NOT_CONNECTED = [521, 522, 523, 525, 526];
+
 const UNAVAILABLE = 503;
 
 /** Whether a trigger of this package has taken a callback. */
@@ -119,6 +122,7 @@ function byStatus(statusCode: number): Verdict {
 	if (statusCode < 400) {
 		return { ...VERDICTS.redirected, taken: MOVED.includes(statusCode) ? 'no' : 'unknown' };
 	}
+	if (NOT_CONNECTED.includes(statusCode)) return VERDICTS.unreachable;
 	if (statusCode >= 500 || HANDED_ON.includes(statusCode)) return VERDICTS.serviceDown;
 	switch (statusCode) {
 		case 401:
@@ -131,6 +135,7 @@ function byStatus(statusCode: number): Verdict {
 		case 410:
 			return VERDICTS.notFound;
 		case 405:
+		case 407:
 			return { ...VERDICTS.rejected, scope: 'address' };
 		case 413:
 			return VERDICTS.tooLarge;

@@ -97,6 +97,9 @@ export const moneyHint = (kind: ServiceErrorKind, said = ''): string | undefined
 		? 'This looks as if the account had no credits left: the Media Generation Credits node shows the balance.'
 		: undefined;
 
+const LATER =
+	'The service may work again later. A task that was created goes on: fetch it with the operation Task → Wait.';
+
 /** What happened, and what to do. */
 interface Explanation {
 	what: string;
@@ -107,9 +110,20 @@ interface Explanation {
  * Explains an answer that refuses a request.
  *
  * @param status the HTTP status, or the one that the body has instead
+ * @param scope what the answer is about
  */
-export function explainKind(kind: ServiceErrorKind, status: number, asked: Asked): Explanation {
+export function explainKind(
+	kind: ServiceErrorKind,
+	status: number,
+	asked: Asked,
+	scope: Meaning['scope'],
+): Explanation {
 	switch (kind) {
+		case 'unreachable':
+			return {
+				what: `The service cannot be reached: the gateway before it has no connection to it (HTTP ${status})`,
+				next: LATER,
+			};
 		case 'tooLarge':
 			return {
 				what: `The request is too large for the service (HTTP ${status})`,
@@ -123,7 +137,7 @@ export function explainKind(kind: ServiceErrorKind, status: number, asked: Asked
 		case 'serviceDown':
 			return {
 				what: `The service is not working at the moment (HTTP ${status})`,
-				next: 'The service may work again later. A task that was created goes on: fetch it with the operation Task → Wait.',
+				next: LATER,
 			};
 		case 'unauthorized':
 			return {
@@ -166,10 +180,13 @@ export function explainKind(kind: ServiceErrorKind, status: number, asked: Asked
 		default:
 			return {
 				what: `The service did not accept the request (HTTP ${status})`,
-				next: lookAt(
-					asked,
-					'Check the model and the input fields of this item against what the service offers.',
-				),
+				next:
+					scope === 'address'
+						? "Check the 'Base URL' of the credential, and the proxy between n8n and the service, if there is one."
+						: lookAt(
+								asked,
+								'Check the model and the input fields of this item against what the service offers.',
+							),
 			};
 	}
 }

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import nock from '../../nock';
 
 import { connect } from '../../../nodes/MediaGeneration/service/connect';
@@ -265,6 +266,27 @@ describe('on a real socket', () => {
 		const { client } = await connected(server.url, stop.signal);
 		expect(await client.createTask(TASK)).toMatchObject({ taskId: 'task-1' });
 		await expect(client.readTask('task-1')).rejects.toBeInstanceOf(Stopped);
+	});
+
+	it.each<[string, string, (socket: Socket) => void]>([
+		['that is closed before TLS stands', 'unreachable', (socket) => socket.end()],
+		[
+			'to a port without TLS',
+			'unreachable',
+			(socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
+		],
+		// A reset later on looks the same.
+		[
+			'that is reset in its handshake',
+			'noAnswer',
+			(socket) => socket.once('data', () => socket.resetAndDestroy()),
+		],
+	])('an https connection %s is %s', async (_what, kind, onConnection) => {
+		const plain = createServer((socket) => onConnection(socket.on('error', () => {})));
+		await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
+		const { port } = plain.address() as AddressInfo;
+		await expect(read(`https://127.0.0.1:${port}`)).rejects.toMatchObject({ kind });
+		plain.close();
 	});
 
 	it('a host name that nobody has, and a closed port, are unreachable', async () => {

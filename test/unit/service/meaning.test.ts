@@ -16,6 +16,8 @@ const NOW = Date.UTC(2026, 0, 1);
 
 const HTML = '<!doctype html><title>Error</title><h1>Guru Meditation</h1>';
 const TEXT = 'upstream connect error or disconnect/reset before headers';
+const CLOUDFLARE = { server: 'cloudflare', 'cf-ray': '8f0-FRA' };
+const NGINX = { server: 'nginx' };
 const asking = (seconds: number) => ({ 'retry-after': String(seconds) });
 
 /** An answer: its status, its body (JSON unless it is a text) and its headers. */
@@ -70,7 +72,8 @@ const TABLE: Row[] = [
 	['tooLarge', 'service', 'no', 'item', false, [413], [413, TEXT], [200, { code: 413 }]],
 	['tooLarge', 'stranger', 'no', 'item', false, [413, HTML]],
 	['rejected', 'service', 'no', 'item', false, [400, 'Bad prompt'], [422, 'Bad seed\n']],
-	['rejected', 'service', 'no', 'address', false, [405]],
+	['rejected', 'service', 'no', 'address', false, [405], [407], [407, 'Proxy login']],
+	['rejected', 'stranger', 'no', 'address', false, [407, HTML]],
 	['rejected', 'stranger', 'no', 'item', false, [400, HTML], [422, HTML]],
 	['unauthorized', 'service', 'no', 'key', false, [401], [401, ''], [401, 'Who?']],
 	['unauthorized', 'stranger', 'no', 'key', false, [401, HTML]],
@@ -85,6 +88,31 @@ const TABLE: Row[] = [
 	// Money first: these may cover a task.
 	['serviceDown', 'service', 'unknown', 'item', true, [500], [502], [503], [504, ''], [520], [599]],
 	['serviceDown', 'service', 'unknown', 'item', true, [408], [425], [499]],
+	['serviceDown', 'stranger', 'unknown', 'item', true, [524, HTML], [530, HTML, CLOUDFLARE]],
+	// The gateway was not connected with the service.
+	[
+		'unreachable',
+		'service',
+		'no',
+		'address',
+		true,
+		[521],
+		[522],
+		[523, ''],
+		[525],
+		[526, {}, NGINX],
+	],
+	[
+		'unreachable',
+		'stranger',
+		'no',
+		'address',
+		true,
+		[521, HTML, CLOUDFLARE],
+		[522, TEXT],
+		[526, HTML],
+	],
+	['unreachable', 'stranger', 'no', 'address', 7_000, [521, HTML, asking(7)]],
 	['serviceDown', 'stranger', 'unknown', 'item', true, [502, HTML], [520, TEXT], [408, HTML]],
 	['serviceDown', 'stranger', 'unknown', 'item', 7_000, [503, HTML, asking(7)]],
 	['serviceDown', 'stranger', 'unknown', 'item', 7_000, [503, TEXT, asking(7)]],
@@ -179,7 +207,7 @@ it.each<[boolean, ...Given]>([
 it('nothing but a certain no is sent again: what may be a task never is', () => {
 	const sentAgain = CASES.filter(([, { taken, again }]) => again && taken === 'no');
 	expect(new Set(sentAgain.map(([, { kind }]) => kind))).toEqual(
-		new Set(['tooManyRequests', 'serviceDown']),
+		new Set(['tooManyRequests', 'serviceDown', 'unreachable']),
 	);
 	expect([meaningOf('unreachable').taken, meaningOf('noAnswer').taken]).toEqual(['no', 'unknown']);
 });
@@ -189,25 +217,26 @@ describe('the table of docs/service.md', () => {
 	const [, table = ''] = page.split('## What an answer means');
 	const TAKEN: Record<string, Meaning['taken']> = { no: 'no', 'not known': 'unknown' };
 
-	/** The rows that begin with statuses of the service's own answers to a create. */
+	/** The rows that begin with statuses of answers to a create. */
 	const rows = table
 		.split('\n')
 		.map((line) => line.split('|').map((cell) => cell.trim()))
 		.filter(([, answers = '', taken]) => /^[3-5]\d\d/.test(answers) && taken)
 		.flatMap(([, answers = '', taken = '', concerns = '']) =>
-			(answers.split(';')[0]?.match(/\b[3-5]\d\d\b/g) ?? []).map(
-				(status) => [Number(status), taken, concerns, answers] as const,
+			(answers.match(/\b[3-5]\d\d\b/g) ?? []).map(
+				(status) => [Number(status), taken, concerns] as const,
 			),
 		);
 
 	it('names the statuses', () => {
 		expect(rows.map(([status]) => status).sort()).toEqual([
-			...[301, 307, 308, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 425, 429, 499, 503],
+			...[301, 307, 308, 401, 402, 403, 404, 405, 407, 408, 410, 425, 429, 499, 503],
+			...[521, 522, 523, 525, 526],
 		]);
 	});
 
-	it.each(rows)('is right about %d: %s, %s', (status, taken, concerns, answers) => {
-		const headers = answers.includes('with `Retry-After`') ? asking(7) : {};
+	it.each(rows)('is right about %d: %s, %s', (status, taken, concerns) => {
+		const headers = status === 503 ? asking(7) : {};
 		const meaning = classify(status, {}, headers);
 		expect([meaning.taken, meaning.scope]).toEqual([TAKEN[taken], concerns.replace('the ', '')]);
 	});
@@ -243,7 +272,7 @@ describe('the table of docs/service.md', () => {
 	it.each(described)('and the OpenAPI file are right about %s', (status, response) => {
 		const isAsked = Number(status) === 503;
 		const { taken, scope } = classify(
-			status.endsWith('XX') ? Number(status[0]) * 100 + 22 : Number(status),
+			status.endsWith('XX') ? Number(status[0]) * 100 + 20 : Number(status),
 			{},
 			isAsked ? asking(7) : {},
 		);
