@@ -193,7 +193,6 @@ export class CreateQueue {
 		const now = clock.now();
 		if (isOfAddress(error)) {
 			this.limits.ended();
-			// A gateway answers, and knows the address.
 			this.hasAnswered ||= error.statusCode !== undefined;
 			this.tryLater(error, now, this.breaker.refused(ticket.sentAt, now, false));
 		} else {
