@@ -4,17 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackAddress } from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { settled } from '../../nodes/MediaGeneration/shared/promises';
 import { type Execution, type ExecutionSummary, hasEnded, until } from '../n8n/client';
-import { ifAsked } from './needs';
-import {
-	bySenders,
-	deliver,
-	inARow,
-	itemNodes,
-	node,
-	ONE_REQUEST,
-	prompts,
-	withField,
-} from './nodes';
+import { bySenders, deliver, itemNodes, ONE_REQUEST, prompts } from './nodes';
 import { atTheSameTime, errorOf, itemsOf, Run, statesOf, succeeded } from './run';
 import { openScene, type Published } from './scene';
 
@@ -595,47 +585,3 @@ describe('where callbacks do not come as they should', () => {
 		expect(await ofLane('success')).toHaveLength(1);
 	});
 });
-
-ifAsked('A trigger that refuses for a quarter of an hour').describe(
-	'a trigger with another key',
-	() => {
-		test('is told after a quarter of an hour: the execution fails, the error workflow hears of it, and the retry delivers', async () => {
-			const { client, collector, service } = scene;
-			scene.clear();
-			const type = 'mediaGenerationApi';
-			const good = { baseUrl: service.url, apiKey: service.apiKey };
-			const bad = { ...good, apiKey: 'sk-live-another' };
-			const credential = await client.createCredential('Another', type, bad);
-			const trigger = scene.trigger({}, { credentials: { [type]: credential } });
-			const { url: callbackUrl } = await scene.publish(trigger);
-			const hears = withField('Hears', 'taskId', '={{ $json.execution.error.description }}');
-			const errorTrigger = node('n8n-nodes-base.errorTrigger', 'On error', {});
-			const listener = { name: 'Listener', ...inARow(errorTrigger, hears, collector.node()) };
-			const { id: errorWorkflow } = await client.createWorkflow(listener);
-			await client.publish(errorWorkflow, []);
-			const lost = Array<IDataObject>(3).fill({ callbackLost: true, latencyMs: 1_000 });
-			const parameters = { completion: 'trigger', callbackUrl };
-			const run = await scene.startImages(lost, { parameters, settings: { errorWorkflow } });
-			await run.end();
-			const begunAt = Date.now();
-			let failed: ExecutionSummary | undefined;
-			await until('the failure', 25 * 60_000, async () => {
-				failed = (await run.others()).find(({ status }) => status === 'error');
-				return failed !== undefined;
-			});
-			expect(Date.now() - begunAt).toBeGreaterThan(14 * 60_000);
-			const { id = '' } = failed ?? {};
-			const told = JSON.stringify(errorOf(await client.getExecution(id)));
-			for (const taskId of run.taskIds) expect(told).toContain(taskId);
-			expect(told).toContain('HTTP 401');
-			await until('the error workflow', 60_000, () =>
-				collector.seen.some((text) => text.includes('HTTP 401')),
-			);
-			await client.updateCredential({ ...credential, type }, good);
-			collector.reset();
-			await client.waitForExecution(await client.retryExecution(id));
-			for (const taskId of run.taskIds) await scene.arrived(taskId);
-			console.log(`${run.reads} reads of ${run.tasks.length} tasks, ${Date.now() - begunAt} ms`);
-		}, 2_000_000);
-	},
-);

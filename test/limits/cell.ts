@@ -54,6 +54,3 @@ export const isQuiet = (result: Result) => result.refusals <= mostRefusals(resul
 /** Whether a limit is another one after a while. */
 export const changes = ({ rules: { concurrency, rate } }: Cell) =>
 	(concurrency?.length ?? 0) > 1 || (rate?.perSecond.length ?? 0) > 1;
-
-export const describeCell = ({ family, limit, items, tasks }: Cell) =>
-	`${family}: ${limit}, ${items} tasks of ${tasks.name}`;

@@ -25,6 +25,28 @@ function shares(name: string, results: readonly Result[]): string[][] {
 
 const minutes = (ms: number) => (ms / 60_000).toFixed(1);
 
+/** What the weekly checks ask of the figures: parts of the cases, and times the best. */
+const LEAST_IN_TIME = 0.97;
+const LEAST_QUIET = 0.94;
+const LONGEST_DIP = 1.2;
+
+/** @throws if the limits of an account are learnt worse than they were */
+function expectAsGood(results: readonly Result[]): void {
+	const part = (cells: readonly Result[], holds: (cell: Result) => boolean) =>
+		cells.filter(holds).length / cells.length;
+	const steady = results.filter((cell) => !changes(cell));
+	const slow = DIPS.filter((dip) => {
+		const { ms, bestMs } = runDip(dip);
+		return ms / bestMs >= LONGEST_DIP;
+	});
+	const found = [
+		part(steady, isInTime) < LEAST_IN_TIME && 'too few cases are in time',
+		part(results, isQuiet) < LEAST_QUIET && 'too few cases have few refusals',
+		...slow.map(({ name }) => `too slow: ${name}`),
+	];
+	if (found.some(Boolean)) throw new Error(found.filter(Boolean).join('; '));
+}
+
 function dipRow(dip: Dip): string[] {
 	const { ms, bestMs, refusals, refusalsInMinute } = runDip(dip);
 	const figures = [minutes(ms), minutes(bestMs), (ms / bestMs).toFixed(2)];
@@ -35,9 +57,10 @@ const isFigure = (column: number) => column > 0;
 
 /** Runs all cases in virtual time, and writes the tables. */
 function measureLimits(): void {
+	const second = heldOut().map(run);
 	const grid = markdownTable(
 		['Grid: cases', 'Number', 'In time', 'Few refusals'],
-		[...shares('First', first().map(run)), ...shares('Second', heldOut().map(run))],
+		[...shares('First', first().map(run)), ...shares('Second', second)],
 		isFigure,
 	);
 	const dips = markdownTable(
@@ -48,6 +71,7 @@ function measureLimits(): void {
 	console.log(`${grid}\n\n${dips}`);
 	writeSection(PAGE, 'grid', grid);
 	writeSection(PAGE, 'dips', dips);
+	expectAsGood(second);
 }
 
 runCommand(measureLimits);

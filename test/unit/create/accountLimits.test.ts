@@ -2,17 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { AccountLimits, type Ticket } from '../../../nodes/MediaGeneration/create/accountLimits';
 import { type Rules, type Steps } from '../../limits/account';
-import {
-	chance,
-	type Cell,
-	changes,
-	describeCell,
-	isInTime,
-	isQuiet,
-	run,
-} from '../../limits/cell';
-import { DIPS, runDip } from '../../limits/dips';
-import { heldOut } from '../../limits/grid';
+import { chance } from '../../limits/cell';
 import { simulate } from '../../limits/simulate';
 import { HOUR, MINUTE, SECOND } from '../../durations';
 
@@ -251,51 +241,7 @@ describe('never a storm', () => {
 	});
 });
 
-describe('against an oracle that knows the limits of every moment', () => {
-	// One in six, spread over the grid: all of it is what the benchmark measures.
-	const results = heldOut()
-		.filter((_: Cell, index: number) => (index * 7919) % 1009 < 168)
-		.map(run);
-	const share = (holds: (result: (typeof results)[number]) => boolean, cells = results) => {
-		const outside = cells.filter((result) => !holds(result)).map(describeCell);
-		return { outside, part: 1 - outside.length / cells.length };
-	};
-
-	it('steady limits take at most 1.25 times its time in 97 % of the cases', () => {
-		const steady = results.filter((result) => !changes(result));
-		expect(share(isInTime, steady).part).toBeGreaterThan(0.97);
-	});
-
-	it('95 % of the cases meet six refusals, a tenth of the tasks and one a minute at most', () => {
-		expect(share(isQuiet).part).toBeGreaterThan(0.94);
-	});
-
-	it.each(DIPS)('$name: at most 1.2 times its time', (dip) => {
-		const { ms, bestMs } = runDip(dip);
-		expect(ms / bestMs).toBeLessThan(1.2);
-	});
-});
-
-describe('two runs that share the places of an account', () => {
-	const [together, apart] = DIPS.filter(({ name }) => name.startsWith('6 places'));
-	const seeds = Array.from({ length: 40 }, (_, nth) => 1000 + 10 * nth);
-
-	it.each([
-		['together', together],
-		['3 s apart', apart],
-	])(
-		'begun %s: both are done within 1.25 times the best, in nine of ten histories',
-		(_how, dip) => {
-			if (!dip) throw new Error('There is no such case');
-			const ratios = seeds.map((seed) => {
-				const { ms, bestMs } = runDip(dip, seed);
-				return ms / bestMs;
-			});
-			expect(ratios.filter((ratio) => ratio <= 1.25).length / seeds.length).toBeGreaterThan(0.9);
-			expect(Math.max(...ratios)).toBeLessThan(1.6);
-		},
-	);
-
+describe('a slow rate', () => {
 	it('a create at the end of a task shows that a place was given back, and that there is no slow rate', () => {
 		const account = Account.ofSlowRate();
 		expect(account.waitSeconds).toBeGreaterThan(5);

@@ -1,19 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { until } from '../n8n/client';
-import { WHOLE_MINUTE } from '../n8n/settings';
-import { ifAsked } from './needs';
-import { deliver, node, prompts } from './nodes';
-import type { Run } from './run';
-import { itemsOf, promptOf, succeeded } from './run';
-import { openScene } from './scene';
+import { until } from '../../n8n/client';
+import { WHOLE_MINUTE } from '../../n8n/settings';
+import { deliver, node, prompts } from '../nodes';
+import type { Run } from '../run';
+import { itemsOf, promptOf, succeeded } from '../run';
+import { openScene } from '../scene';
 
 /**
- * What takes minutes or a night, with n8n killed at random moments. It runs where LONG_TESTS is set:
- * `LONG_TESTS=1 ROWS=200 KILLS=3 npm run test:e2e -- e2e/long`. Minutes are those on the clock.
+ * What takes minutes or a night, with n8n killed at random moments. A short night:
+ * `ROWS=200 KILLS=3 npm run test:weekly -- long`. Minutes are those on the clock.
  */
-const { describe } = ifAsked('What takes long');
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

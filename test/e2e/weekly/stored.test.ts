@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import type { IDataObject } from 'n8n-workflow';
 
-import { type Listening, listen } from '../listen';
-import { outputItems } from '../n8n/client';
-import { LEAN } from '../n8n/settings';
-import { missingForQueueMode } from './cluster';
-import { unless } from './needs';
-import { inARow, manualTrigger, node, prompts, to } from './nodes';
-import { succeeded } from './run';
-import { openScene } from './scene';
-import { Stage } from './stage';
+import { type Listening, listen } from '../../listen';
+import { outputItems } from '../../n8n/client';
+import { LEAN } from '../../n8n/settings';
+import { missingForQueueMode } from '../cluster';
+import { unless } from '../needs';
+import { inARow, manualTrigger, node, prompts, to } from '../nodes';
+import { succeeded } from '../run';
+import { openScene } from '../scene';
+import { Stage } from '../stage';
 
 /** Where n8n keeps files and executions, and what other nodes make of our files. */
 

@@ -1,12 +1,12 @@
 import { type IDataObject, type INode } from 'n8n-workflow';
 import { randomBytes } from 'node:crypto';
 
-import { describe as tell, type Execution, outputItems, until } from '../n8n/client';
-import { literal } from '../n8n/database';
-import { freePort, HOST } from '../n8n/ports';
-import { LEAN } from '../n8n/settings';
-import { missingPostgres, OF_THE_MACHINE, sql } from './cluster';
-import { missingLikeN8n3, needing, unless } from './needs';
+import { describe as tell, type Execution, outputItems, until } from '../../n8n/client';
+import { literal } from '../../n8n/database';
+import { freePort, HOST } from '../../n8n/ports';
+import { LEAN } from '../../n8n/settings';
+import { missingPostgres, OF_THE_MACHINE, sql } from '../cluster';
+import { missingLikeN8n3, needing, unless } from '../needs';
 import {
 	deliver,
 	inARow,
@@ -16,10 +16,10 @@ import {
 	type Steps,
 	webhook,
 	withField,
-} from './nodes';
-import { itemsOf, statesOf, succeeded } from './run';
-import { AT_ONCE, openScene, type Order } from './scene';
-import { Stage } from './stage';
+} from '../nodes';
+import { itemsOf, statesOf, succeeded } from '../run';
+import { AT_ONCE, openScene, type Order } from '../scene';
+import { Stage } from '../stage';
 
 /** What n8n may be set to. */
 

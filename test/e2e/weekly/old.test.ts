@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { until } from '../n8n/client';
-import { shortMinute } from '../n8n/settings';
-import { call, called, inALoop, inARow, lanes, manualTrigger, prompts, webhook } from './nodes';
-import { itemsOf, promptOf, Run, statesOf, succeeded } from './run';
-import { AT_ONCE, openScene, type Published } from './scene';
+import { until } from '../../n8n/client';
+import { shortMinute } from '../../n8n/settings';
+import { call, called, inALoop, inARow, lanes, manualTrigger, prompts, webhook } from '../nodes';
+import { itemsOf, promptOf, Run, statesOf, succeeded } from '../run';
+import { AT_ONCE, openScene, type Published } from '../scene';
 
 /**
  * An n8n that has been up for a while: it knows when it looks for runs to wake, and has run everything before. Loops, nodes
