@@ -68,6 +68,8 @@ const rowOf = (id: string, begunAt: number, given: NewRow) => ({
 	events: new Map<string, 'started' | 'finished'>(),
 	/** Whether the execution was given to a worker. */
 	hasJob: false,
+	/** Called when it has got its place. */
+	whenPlaced: undefined as (() => void) | undefined,
 	/** Until when it sleeps, by the wall clock. */
 	waitTill: undefined as number | undefined,
 	...given,

@@ -15,6 +15,7 @@ import {
 import { beginning, dataOfRetry, fromStored, toStored } from '../stored';
 import { type Definition, enter, isTerminal, type NewRow, type Row } from './database';
 import type { MemoryN8n } from './memoryN8n';
+import { needsPlace } from './places';
 import type { Process } from './process';
 import { renameUploads } from './uploads';
 
@@ -57,14 +58,19 @@ export class Executions {
 		return beginning(first, { ...more, resumeToken: this.n8n.newToken() });
 	}
 
-	/** Gives an execution to a process: the one that stored it, or in queue mode a worker. */
-	private dispatch(row: Row, home: Process | undefined): void {
+	/**
+	 * Gives an execution to a process: the one that stored it, or in queue mode a worker.
+	 *
+	 * @param isPlaced whether it has its place
+	 */
+	dispatch(row: Row, home?: Process, isPlaced = false): void {
 		const { time, random, processes, setting, database } = this.n8n;
 		// The queue outlives whoever put it there. Without one, n8n has an execution run before it answers.
 		row.process = setting.isQueueMode ? undefined : home;
-		if (row.process) enter(row, 'running');
+		if (row.process && (isPlaced || !this.isLimited(row.process, row))) enter(row, 'running');
 		row.hasJob = setting.isQueueMode;
 		const take = () => {
+			if (isTerminal(row.status) && isPlaced) this.leavePlace(home, row);
 			if (isTerminal(row.status) || row.process?.isDead) return;
 			const candidates = processes.living(setting.isQueueMode ? 'worker' : 'main');
 			const process =
@@ -73,16 +79,37 @@ export class Executions {
 				time.later(1_000, take);
 				return;
 			}
-			enter(row, 'running');
 			row.process = process;
+			if (isPlaced || !this.isLimited(process, row)) enter(row, 'running');
 			processes.within(process, `execution ${row.id}`, async () => {
-				const read = await database.query(() => row.data).catch(() => undefined);
-				// In one process n8n has the data at hand. A worker's job fails without them.
-				if (read === undefined && row.hasJob) processes.failJob(row);
-				else await this.execute(process, row, fromStored(read ?? row.data));
+				if (!isPlaced) await this.takePlace(process, row);
+				try {
+					if (isTerminal(row.status)) return;
+					enter(row, 'running');
+					row.whenPlaced?.();
+					const read = await database.query(() => row.data).catch(() => undefined);
+					// In one process n8n has the data at hand. A worker's job fails without them.
+					if (read === undefined && row.hasJob) processes.failJob(row);
+					else await this.execute(process, row, fromStored(read ?? row.data));
+				} finally {
+					this.leavePlace(process, row);
+				}
 			});
 		};
 		time.later(random.between(1, 20, 'dispatch', row.id), take);
+	}
+
+	/** Whether n8n's production concurrency limit holds for an execution. */
+	private readonly isLimited = ({ places }: Process, { mode }: Row): boolean =>
+		places.isLimited && needsPlace(mode);
+
+	private async takePlace(process: Process, row: Row): Promise<void> {
+		if (!this.isLimited(process, row)) return;
+		await this.n8n.time.wait<void>((go) => process.places.take(row.id, go));
+	}
+
+	private leavePlace(process: Process | undefined, row: Row): void {
+		if (process && this.isLimited(process, row)) process.places.give();
 	}
 
 	/** @param root how the execution at the root was started. n8n forgets it when the execution sleeps */
@@ -196,16 +223,26 @@ export class Executions {
 		time.schedule(EVERY_MS, () => this.lookForDue(main), { process: main, name: 'clock' });
 	}
 
+	/**
+	 * n8n reads an execution first, and waits for a place then; meanwhile it stays asleep, so that each look has it wait once
+	 * more. It begins with what was read, whatever was stored since.
+	 */
 	private async wake(by: Process, row: Row): Promise<void> {
 		const { data, waitTill } = row;
-		await this.n8n.database.query(() => {
-			if (row.status !== 'waiting') throw new UnexpectedError('It does not sleep any more');
-			enter(row, 'running');
-			row.process = by;
-			row.wakes++;
-			row.waitTill = undefined;
-		});
-		this.dispatch(row, by);
+		await this.takePlace(by, row);
+		try {
+			await this.n8n.database.query(() => {
+				if (row.status !== 'waiting') throw new UnexpectedError('It does not sleep any more');
+				if (row.data !== data) this.n8n.note('an old copy of an execution runs');
+				enter(row, 'running');
+				Object.assign(row, { data, process: by, waitTill: undefined });
+				row.wakes++;
+			});
+		} catch (error) {
+			this.leavePlace(by, row);
+			throw error;
+		}
+		this.dispatch(row, by, true);
 		this.n8n.noteWake?.(row, () => this.takeForAsleep(row, { data, waitTill }));
 	}
 
@@ -222,12 +259,17 @@ export class Executions {
 	stop(row: Row): void {
 		const { database, processes, time } = this.n8n;
 		const [main] = processes.living('main');
-		const isGoingOn = () => row.status === 'running' || row.status === 'waiting';
+		const isGoingOn = () => !isTerminal(row.status);
 		if (!main) return;
 		this.n8n.trace(`user: stops execution ${row.id}`);
 		processes.within(main, `stop of ${row.id}`, async () => {
 			const stored = await database.query(() => row.data);
 			if (!isGoingOn()) return;
+			if (main.places.leave(row.id)) {
+				// n8n takes it for one that does not run, and cancels nothing.
+				row.isStopUnheard = row.status === 'running';
+				return void (await database.query(() => this.end(row, 'canceled')));
+			}
 			const { process } = row;
 			if (!process?.running.has(row.id)) row.isStopUnheard = row.status === 'running';
 			if (process && !process.isDead) {

@@ -19,6 +19,8 @@ import type { HistoryTime } from './time';
 
 export interface Setting {
 	isQueueMode: boolean;
+	/** How many executions run at once that are neither manual, retries nor called; not in queue mode. */
+	productionLimit?: number;
 	/** How long a query of n8n's database takes at most, milliseconds. */
 	slowestQueryMs: number;
 	/** How much longer n8n takes to store an execution that goes to sleep, milliseconds. */

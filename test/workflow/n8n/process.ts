@@ -1,5 +1,7 @@
 import type { ICredentialType, INodeType } from 'n8n-workflow';
 
+import type { Places } from './places';
+
 export type Role = 'main' | 'worker' | 'webhook';
 
 /** What a process has loaded. */
@@ -36,11 +38,15 @@ export class Process {
 
 	private effects = 0;
 
-	/** @param loaded for this process alone */
+	/**
+	 * @param loaded for this process alone
+	 * @param places of the executions that run in it
+	 */
 	constructor(
 		readonly name: string,
 		readonly role: Role,
 		readonly loaded: Loaded,
+		readonly places: Places,
 		private readonly death: Death | undefined,
 		private readonly onDeath: (process: Process) => void,
 	) {}

@@ -4,6 +4,7 @@ import { fromStored, toStored } from '../stored';
 import { amendCrashed } from './crash';
 import type { Row } from './database';
 import type { MemoryN8n } from './memoryN8n';
+import { Places } from './places';
 import { Process, type Role } from './process';
 
 const ONE = ['main'];
@@ -56,10 +57,12 @@ export class Processes {
 				n8n.trace(`${name}: starts again`);
 			});
 		};
-		const process = new Process(name, role, n8n.load(), death, onDeath);
+		const { isQueueMode, productionLimit = Infinity } = n8n.setting;
+		const places = new Places(isQueueMode ? Infinity : productionLimit);
+		const process = new Process(name, role, n8n.load(), places, death, onDeath);
 		this.all.set(name, process);
 		if (role === 'main') n8n.executions.lookForDue(process);
-		if (!n8n.setting.isQueueMode && boots > 0) this.recoverSleepers();
+		if (!isQueueMode && boots > 0) this.recoverSleepers();
 	}
 
 	/**
@@ -85,6 +88,8 @@ export class Processes {
 	private recover(dead: Process): void {
 		for (const row of this.n8n.rows) {
 			if (row.process !== dead) continue;
+			// What still waited for its place begins when n8n is back.
+			if (row.status === 'new') this.n8n.executions.dispatch(row);
 			// n8n takes a run that was woken twice for asleep.
 			if (row.isWokenTwice && dead.running.has(row.id)) row.isKilled = true;
 			if (row.status !== 'running') continue;

@@ -68,6 +68,14 @@ export class HistoryTime extends VirtualTime {
 		return this.schedule(delay, run, NOBODY);
 	}
 
+	/** Waits for something that others bring about, and goes on in the present activity. */
+	async wait<T>(begin: (go: (value: T) => void) => void): Promise<T> {
+		const { activity } = this;
+		return await new Promise<T>((resolve) => {
+			begin((value) => void this.schedule(0, () => resolve(value), activity));
+		});
+	}
+
 	/** @param until milliseconds since the history began */
 	async run(until: number): Promise<void> {
 		let isOver = false;

@@ -38,13 +38,15 @@ export class WorkflowN8n extends MemoryN8n {
 	/**
 	 * @param test may be changed by the user: its credential, its nodes
 	 * @param isQueueMode whether workers run the executions. All processes of a test share the memory of the nodes.
+	 * @param productionLimit of executions that run at once
 	 */
 	constructor(
 		readonly test: TestWorkflow,
 		isQueueMode = false,
+		productionLimit = Infinity,
 	) {
 		const setting = { slowestQueryMs: 1, storesLateMs: 0, erasesStalled: true };
-		super(time, new Randomness(1), { isQueueMode, ...setting });
+		super(time, new Randomness(1), { isQueueMode, productionLimit, ...setting });
 		this.settings = test.settings ?? {};
 		this.tested = buildWorkflow(test).tested.name;
 		store.database = this.database;
@@ -83,6 +85,12 @@ export class WorkflowN8n extends MemoryN8n {
 	noteSleep(row: Row, until: number): void {
 		this.sleeps.set(row, [...(this.sleeps.get(row) ?? []), { from: Date.now(), until }]);
 		if (this.diesAtSleep) row.process?.die();
+	}
+
+	/** Another workflow has one of the places for so many milliseconds. */
+	occupy(ms: number): void {
+		const [main] = this.processes.living('main');
+		main?.places.take('other', () => this.time.later(ms, () => main.places.give()));
 	}
 
 	/** Starts an execution at a node, by default the first one, and does not wait for anything. */
