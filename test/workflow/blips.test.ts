@@ -154,6 +154,46 @@ it.each(BLIPS)(
 	},
 );
 
+describe('answers without an id', () => {
+	const EMPTY = { taskId: '', message: 'insufficient balance' };
+	const words = 'The service named no task id: insufficient balance';
+	const inDoubt = text(`It is not known whether the task was created. ${words}`);
+	const notSent = text(`This item was not sent. ${words}`);
+
+	it.each([
+		['in the words of the service', { status: 200, body: EMPTY }, inDoubt, notSent],
+		['a login page', { status: 200, body: PAGE(200) }, text('not JSON'), text('not JSON')],
+	])(
+		'that are alike from the first order on end a batch after five: %s',
+		async (_, answer, five, others) => {
+			on.service.configure({ createStatus: answer });
+			const run = begin(many(40), {}, keepsGoing);
+			await atEnd(run);
+			expect(on.creates).toHaveLength(5);
+			expect(refused(run)).toEqual([
+				...Array<string>(5).fill(five),
+				...Array<string>(35).fill(others),
+			]);
+			expect(on.elapsed).toBeLessThan(MINUTE);
+		},
+	);
+
+	const answered = (body: object) => ({ createStatus: { status: 200, body } });
+	it.each([
+		['after the service took a task', [{}, ...Array<object>(7).fill(answered(EMPTY))]],
+		[
+			'that differ',
+			Array.from({ length: 8 }, (_, i) => answered({ message: `${'no '.repeat(i)}luck` })),
+		],
+	])('%s are doubts of their items alone', async (_what, switches) => {
+		const items = switches.map((each, i) => item(`p${i}`, { latencyMs: SECOND, ...each }));
+		const run = begin(items, {}, keepsGoing);
+		await atEnd(run);
+		expect(on.creates).toHaveLength(8);
+		expect(field(run.ran.output, 'error')).not.toContainEqual(text('was not sent'));
+	});
+});
+
 describe.each([...BLIPS, ...PASSING, ...DOUBTFUL])('%s to every read', (_what, refusal) => {
 	it.each([
 		['15 s', 15 * SECOND],

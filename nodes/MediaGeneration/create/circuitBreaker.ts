@@ -45,7 +45,8 @@ export type Verdict = 'its own' | 'again' | 'of all';
 /**
  * The circuit breaker of the orders. A refusal is the item's own only if the service takes others.
  *
- * - _Before the first task_ refusals that are alike end the batch: the key, the address or the model is wrong.
+ * - _Before the first task_ answers that are alike end the batch, refusals and answers without an id: the key, the address
+ *   or the model is wrong, or the account is empty.
  * - _Closed_: orders go out as the limits of the account admit them.
  * - _Open_, after an order in vain: a proxy, a firewall or the service may be disturbed. One order at a time goes out as a
  *   probe, after a growing pause. Items that were never refused go first. A probe that is taken closes the breaker.
@@ -55,7 +56,7 @@ export type Verdict = 'its own' | 'again' | 'of all';
  */
 export class CircuitBreaker {
 	private state: BreakerState;
-	private alike: { refusal: ServiceError; count: number } | undefined;
+	private alike: { answer: ServiceError; count: number } | undefined;
 
 	/** When the orders that were in vain last came back. Orders that were under way together count once. */
 	private countedAt: number | undefined;
@@ -123,7 +124,11 @@ export class CircuitBreaker {
 		const { kind, statusCode, meaning } = refusal;
 		// How large a request is concerns that request alone, and so does what was not sent.
 		if (kind === 'tooLarge' || statusCode === undefined) return 'its own';
-		if (!hasTaken) return this.beforeFirst(refusal);
+		if (!hasTaken) {
+			// It costs nothing to try the next item at once, alone.
+			this.state.inVain++;
+			return this.beforeFirst(refusal) ? 'of all' : 'its own';
+		}
 		if (meaning.scope === 'account') return 'of all';
 		return before && this.isItsOwn(before, sentAt, others) ? 'its own' : 'again';
 	}
@@ -134,15 +139,12 @@ export class CircuitBreaker {
 		return taken.sentAt >= before.at || (doubts === 0 && !others.some(({ at }) => at > taken.at));
 	}
 
-	/** Before the first task refusals that are alike are counted: so many show that no item will be taken. */
-	private beforeFirst(refusal: ServiceError): Verdict {
-		const { scope, mayBeItem } = refusal.meaning;
-		const count = this.alike && isLike(refusal, this.alike.refusal) ? this.alike.count + 1 : 1;
-		this.alike = { refusal, count };
-		// It costs nothing to try the next item at once, alone.
-		this.state.inVain++;
-		const most = scope === 'item' ? MOST_ALIKE : mayBeItem ? MOST_ALIKE_OF_KEY : 1;
-		return count >= most ? 'of all' : 'its own';
+	/** Before the first task answers that are alike are counted. @returns whether they show that no item will be taken */
+	private beforeFirst(answer: ServiceError): boolean {
+		const count = this.alike && isLike(answer, this.alike.answer) ? this.alike.count + 1 : 1;
+		this.alike = { answer, count };
+		const ofOthers = answer.meaning.mayBeItem ? MOST_ALIKE_OF_KEY : 1;
+		return count >= (isToldByText(answer) ? MOST_ALIKE : ofOthers);
 	}
 
 	/**
@@ -159,13 +161,23 @@ export class CircuitBreaker {
 	/**
 	 * Nobody knows whether the service took an order.
 	 *
-	 * @returns the pause before the next probe, milliseconds, and whether the run rests meanwhile
+	 * @param hasTaken whether the service has taken a task of this run
+	 * @returns the pause before the next probe, milliseconds, and whether the run rests meanwhile; or that no item of the run
+	 *   will be taken
 	 */
-	doubtful(sentAt: number, now: number): { pauseMs: number; isRest: boolean } {
-		this.alike = undefined;
+	doubtful(
+		answer: ServiceError,
+		sentAt: number,
+		now: number,
+		hasTaken: boolean,
+	): { pauseMs: number; isRest: boolean } | 'of all' {
+		if (hasTaken || !answer.isWithoutId) this.alike = undefined;
+		else if (this.beforeFirst(answer)) return 'of all';
 		if (!this.count(sentAt, now)) return { pauseMs: 0, isRest: false };
 		const rests = ++this.state.doubts - MOST_DOUBTS;
-		if (rests < 0) return { pauseMs: this.pauseMs(), isRest: false };
+		// A few more answers that are alike tell more than a rest.
+		const isTelling = this.alike !== undefined && this.alike.count > 1;
+		if (rests < 0 || isTelling) return { pauseMs: this.pauseMs(), isRest: false };
 		return { pauseMs: Math.min(FIRST_REST_MS * 2 ** rests, LONGEST_REST_MS), isRest: true };
 	}
 
@@ -185,8 +197,11 @@ export class CircuitBreaker {
 /** A refusal of the key is told by its status. Of the others the text decides, too. */
 function isLike(one: ServiceError, other: ServiceError): boolean {
 	if (one.statusCode !== other.statusCode) return false;
-	return one.meaning.scope !== 'item' || textOf(one) === textOf(other);
+	return !isToldByText(one) || textOf(one) === textOf(other);
 }
+
+const isToldByText = ({ meaning, isWithoutId }: ServiceError): boolean =>
+	meaning.scope === 'item' || isWithoutId;
 
 /** The text of a refusal without the words that have a digit: ids and moments differ each time. */
 const textOf = ({ message }: ServiceError): string =>

@@ -34,7 +34,7 @@ export class CreateQueue {
 	/** Whether the service has taken a task. From then on an error is a passing error, or concerns one item. */
 	hasCreated = false;
 
-	/** Whether the service has refused an order, so that there is a service at the address. */
+	/** Whether somebody has answered an order, so that there is something at the address. */
 	private hasAnswered: boolean;
 
 	/** Whether this turn has sent an order in vain: a pause of the turn before is no answer of this one. */
@@ -97,12 +97,8 @@ export class CreateQueue {
 
 	get state(): QueueState {
 		const { quietSince, pause, breaker } = this;
-		const pausedUntil = this.isPaused ? pause?.until : undefined;
-		return {
-			quietSince,
-			breaker: breaker.toStored(),
-			...(pausedUntil !== undefined && { pausedUntil }),
-		};
+		const pausedUntil = pause && this.isPaused && { pausedUntil: pause.until };
+		return { quietSince, breaker: breaker.toStored(), ...pausedUntil };
 	}
 
 	/**
@@ -193,7 +189,6 @@ export class CreateQueue {
 		const now = clock.now();
 		if (isOfAddress(error)) {
 			this.limits.ended();
-			this.hasAnswered ||= error.statusCode !== undefined;
 			this.tryLater(error, now, this.breaker.refused(ticket.sentAt, now, false));
 		} else {
 			this.limits.refused(ticket, now, error.retryAfterMs ?? 0);
@@ -236,7 +231,9 @@ export class CreateQueue {
 	doubtful({ sentAt }: Ticket, error: ServiceError): void {
 		const now = clock.now();
 		this.limits.ended();
-		const { pauseMs, isRest } = this.breaker.doubtful(sentAt, now);
+		const verdict = this.breaker.doubtful(error, sentAt, now, this.hasCreated);
+		if (verdict === 'of all') return this.close(error);
+		const { pauseMs, isRest } = verdict;
 		this.tryLater(error, now, pauseMs);
 		if (isRest) {
 			this.turn.end();
@@ -253,6 +250,7 @@ export class CreateQueue {
 	private observe(error: ServiceError, now: number): void {
 		this.refusal = error;
 		this.hasTried = true;
+		this.hasAnswered ||= error.isAnswer;
 		this.quietSince ??= now;
 		if (error.retryAfterMs !== undefined) this.keepTo(now + error.retryAfterMs, true);
 	}

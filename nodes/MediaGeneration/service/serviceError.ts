@@ -57,6 +57,16 @@ export class ServiceError extends Error {
 		return this.kind === 'notFound' && this.meaning.speaker === 'service';
 	}
 
+	/** Whether an order was answered without an id, by the service or by something before it. */
+	get isWithoutId(): boolean {
+		return this.kind === 'unexpectedAnswer';
+	}
+
+	/** Whether something has answered. */
+	get isAnswer(): boolean {
+		return this.statusCode !== undefined || this.isWithoutId;
+	}
+
 	/** Whether the key, or the right of the key, is in question. */
 	get isOfKey(): boolean {
 		return this.meaning.scope === 'key';
