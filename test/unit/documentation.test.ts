@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
+import { OWN_NAMES } from '../../nodes/MediaGeneration/report/outputItems';
 import { failedTask, NOT_KNOWN, timedOut } from '../../nodes/MediaGeneration/report/taskErrors';
 import { taskJson } from '../../nodes/MediaGeneration/report/taskItems';
 import { parseTaskRecord } from '../../nodes/MediaGeneration/service/taskRecord';
@@ -41,6 +42,12 @@ test('every picture is shown on a page', () => {
 test('the README has the section that the credential links to', () => {
 	const { hash } = new URL(new MediaGenerationApi().documentationUrl);
 	expect(read('README.md').toLowerCase()).toContain(`\n## ${hash.slice(1)}\n`);
+});
+
+test('the reference names the fields in which nothing of the input goes on', () => {
+	const section = read('docs/reference.md').split('### Include Input Fields')[1] ?? '';
+	const names = Object.values(OWN_NAMES).flat();
+	expect(names.filter((name) => !section.includes(`\`${name}\``))).toEqual([]);
 });
 
 test('the reference names every parameter and option', () => {
@@ -167,7 +174,7 @@ describe('the filters of the how-to page', () => {
 	const out = {
 		succeeded: taskJson(task('SUCCESS')),
 		failed: failed.state === 'FAILURE' ? leaves(failedTask(failed, {})) : {},
-		late: leaves(timedOut('1', 1000, { last: pending }, taskJson(pending))),
+		late: leaves(timedOut(1000, { last: pending }, taskJson(pending))),
 		lost: leaves(new ItemError('The result is empty', { task: taskJson(task('SUCCESS')) })),
 		refused: leaves(new ItemError('The service did not accept the request (HTTP 400)')),
 		doubtful: leaves(new ItemError(`${NOT_KNOWN}. The connection broke`)),

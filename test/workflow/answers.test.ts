@@ -62,7 +62,7 @@ describe('a record that has no state, and says with an error code why', () => {
 		expect(output[0]?.json).toMatchObject({
 			taskId: on.taskIds[0],
 			state: 'FAILURE',
-			error: `The record of task ${on.taskIds[0]} has no state: flagged by the content policy`,
+			error: `The task record has no state: flagged by the content policy (task ${on.taskIds[0]})`,
 		});
 		expect(output[1]?.json).toMatchObject({ state: 'SUCCESS' });
 		expect(on.elapsed).toBeGreaterThan(5 * MINUTE);

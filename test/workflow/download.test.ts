@@ -120,6 +120,13 @@ describe('a host that stumbles', () => {
 	});
 });
 
+it('one paid task whose file does not come is an error that names the task', async () => {
+	on.service.configure({ mediaStatus: 404 });
+	const { error, description } = await download(['a']);
+	expect(error?.message).toContain(`(task ${on.taskIds[0]})`);
+	expect(description).toContain('1 task succeeded and is paid for');
+});
+
 it('a result that cannot be downloaded leaves an item with the URL, task and record', async () => {
 	on.service.configure({ mediaWay: 'cut short', mediaBytes: undefined });
 	const { output } = await download(['a'], {}, keepsGoing);

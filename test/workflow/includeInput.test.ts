@@ -1,8 +1,9 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { type Ran, toolContext } from './engine';
+import { type Ran, type TestNode, toolContext } from './engine';
 import { field, hasErrorOutput, IMAGE_MODEL, imageNode, keepsGoing, stage, text } from './support';
 import { passTime } from './time';
+import { OWN_NAMES } from '../../nodes/MediaGeneration/report/outputItems';
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { useProcessedData } from './processedData';
 
@@ -103,6 +104,70 @@ describe('the fields and files of the input', () => {
 		const [output] = (await passTime(new MediaGeneration().execute.call(tool))) ?? [];
 		expect(output?.[0]?.json).not.toHaveProperty('row');
 		expect(output?.[0]?.json).toMatchObject({ taskId: on.taskIds[0] });
+	});
+});
+
+describe("the node's own names", () => {
+	/** An item as an earlier node of this kind leaves it: its task, its price, and its pictures. */
+	const stale = (simulate: IDataObject = {}): INodeExecutionData => ({
+		json: {
+			...{ prompt: 'A sea', simulate, mine: 7 },
+			...Object.fromEntries(Object.values(OWN_NAMES).flat().map((name) => [name, ANOTHER])),
+		},
+		binary: {
+			...{ data: file('still'), data_1: file('second'), data_2: file('third') },
+			...{ photo: file('photo'), photo_1: file('photo-1'), data_x: file('x'), data_0: file('0') },
+		},
+	});
+	/** What is ANOTHER in an item that came out, and the names of its files. */
+	const left = ({ json, binary = {} }: INodeExecutionData) => ({
+		stale: Object.keys(json).filter((name) => json[name] === ANOTHER),
+		files: Object.entries(binary).flatMap(([name, { fileName = '' }]) =>
+			fileName.endsWith('.txt') ? name : [],
+		),
+	});
+	const OTHERS = ['photo', 'photo_1', 'data_x', 'data_0'];
+
+	it.each<[string, IDataObject, IDataObject, TestNode]>([
+		['succeeded', {}, {}, {}],
+		['succeeded with two files', { resultCount: 2 }, {}, {}],
+		['failed', { outcome: 'FAILURE' }, {}, keepsGoing],
+		['was refused', { createStatus: 400 }, {}, keepsGoing],
+		['was only shown', {}, { dryRun: true }, {}],
+		['has no prompt', {}, {}, { ...keepsGoing, parameters: { prompt: '={{ "" }}' } }],
+	])('hold nothing of the input in an item that %s', async (_what, simulate, options, more) => {
+		const node = imageNode({ downloadResults: true, ...options }, more);
+		const { output } = await on.run(node, [stale(simulate)]);
+		expect(output.map(left)).toEqual([{ stale: [], files: OTHERS }]);
+		expect(field(output, 'mine')).toEqual([7]);
+	});
+
+	it('hold no file of the input on the error output, where n8n itself adds the fields of the input', async () => {
+		const node = imageNode({ downloadResults: true }, hasErrorOutput);
+		const { errors } = await on.run(node, [stale({ outcome: 'FAILURE' })]);
+		expect(errors.map((item) => left(item).files)).toEqual([OTHERS]);
+		expect(errors[0]?.json.details).toMatchObject({ state: 'FAILURE', taskId: on.taskIds[0] });
+	});
+
+	it('are those of another file field where it was named so', async () => {
+		const options = { downloadResults: true, outputBinaryField: 'photo' };
+		const { output } = await on.run(imageNode(options, keepsGoing), [stale({ createStatus: 400 })]);
+		expect(output.map(left)).toEqual([
+			{ stale: [], files: ['data', 'data_1', 'data_2', 'data_x', 'data_0'] },
+		]);
+	});
+
+	it('leave the files of the input alone where nothing is downloaded', async () => {
+		const { output } = await on.run(imageNode({}, keepsGoing), [stale({ createStatus: 400 })]);
+		expect(left(output[0]!).files).toEqual(Object.keys(stale().binary ?? {}));
+	});
+
+	it('leave a task that is read what its order was, and nothing that tells of its end', async () => {
+		const parameters = { resource: 'task', operation: 'get', taskId: on.finishedTask() };
+		const { output } = await on.run({ parameters }, [stale()]);
+		expect(output.map((item) => left(item).stale)).toEqual([
+			['model', 'input', 'estimatedCostUsd', 'failedTaskIds'],
+		]);
 	});
 });
 

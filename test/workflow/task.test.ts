@@ -134,7 +134,7 @@ describe('Wait', () => {
 	it('says why it stops, and not of the tasks before that they took too long', async () => {
 		const options = { ifSomeFail: 'stop' };
 		const { error } = await taskRun('wait', [unfinished(), 'unknown'], { options });
-		expect(error?.message).toContain('knows no task unknown for this account');
+		expect(error?.message).toContain('knows no such task for this account');
 	});
 
 	it('waits at once for the many ids of each of several items', async () => {

@@ -163,7 +163,7 @@ it('a foreign id is read although a replica does not know it yet', async () => {
 		expect(jsonOf(output)).toMatchObject([{ taskId, state: 'SUCCESS' }]);
 	}
 	const { error, ms } = await onTask('wait', 'nobody');
-	expect(error?.message).toContain('knows no task nobody for this account (HTTP 404)');
+	expect(error?.message).toContain('knows no such task for this account (HTTP 404)');
 	expect(ms).toBeLessThan(40 * SECOND);
 });
 

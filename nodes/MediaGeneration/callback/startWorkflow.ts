@@ -59,6 +59,6 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 function fieldsOf(task: TaskRecord, sent: IDataObject): IDataObject {
 	const fields = taskJson(task, sent);
 	if (task.state !== 'FAILURE') return inTableOrder(fields);
-	const { message: error, description: advice } = failedTask(task, sent);
+	const { told: error, description: advice } = failedTask(task, sent);
 	return inTableOrder({ ...fields, error, advice });
 }

@@ -1,6 +1,7 @@
 import type {
 	ExecutionStatus,
 	FunctionsBase,
+	ICredentialsHelper,
 	IDataObject,
 	IExecuteData,
 	IExecuteFunctions,
@@ -33,6 +34,7 @@ interface N8nInternals extends Partial<Lacking> {
 	/** The node as the helpers of the context know it. */
 	node?: INode;
 	additionalData?: {
+		credentialsHelper?: ICredentialsHelper;
 		/** n8n's public address with the path of production webhooks. */
 		webhookBaseUrl?: unknown;
 		/** The mode of the execution at the root of a sub-execution. */

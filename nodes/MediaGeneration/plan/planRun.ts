@@ -8,6 +8,7 @@ import { yielding } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { choice, ItemParameters } from '../shared/parameters';
 import { unknownField } from './modelFields';
+import { checkOneAccount } from './oneAccount';
 import { planItem, type TriggerAddresses } from './planItem';
 import { type CreatePlan, createsIn, type ItemPlan } from './planTypes';
 import { planWait, type WaitPlan } from './planWait';
@@ -44,7 +45,7 @@ interface Known {
  * stored with its plan.
  *
  * @param service the account, whose key signs the callback addresses, and its models with their prices
- * @throws ItemError if the whole run is refused, because its price is above the budget
+ * @throws ItemError if the whole run is refused, because its price is above the budget, or its items have several accounts
  * @throws Stopped if the execution was stopped
  */
 export async function planRun(
@@ -52,6 +53,7 @@ export async function planRun(
 	service: Omit<TriggerAddresses, 'ownTrigger'>,
 	{ limitAt, isOrdered, paidUsd }: Known,
 ): Promise<RunPlan> {
+	await checkOneAccount(context);
 	const count = context.getInputData().length;
 	let trigger: Promise<string> | undefined;
 	const addresses: TriggerAddresses = {

@@ -46,14 +46,12 @@ const ONLY_FAILED =
  */
 export function describeStop(error: ItemError, ordered: Ordered): string | undefined {
 	const prompt = quotePrompt(error.task, 200);
-	const { taskId, state } = error.task;
-	// The message names the task of the item already.
-	const others = { ...ordered, tasks: ordered.tasks.filter((task) => task.taskId !== taskId) };
+	const isFailure = error.task.state === 'FAILURE';
 	const parts = [
 		prompt && `The prompt of this item: ${prompt}.`,
 		error.description,
-		state === 'FAILURE' && mayCost(others) && ONLY_FAILED,
-		describePaidTasks(others) && describePaidTasks(ordered),
+		isFailure && isLeft(ordered) && ONLY_FAILED,
+		describePaidTasks(ordered),
 	];
 	return parts.filter(Boolean).join('\n\n') || undefined;
 }
@@ -114,9 +112,9 @@ export interface Ordered {
 	unanswered?: readonly number[];
 }
 
-/** Whether anything of this is paid for, or may be. */
-const mayCost = ({ tasks, unanswered = [] }: Ordered): boolean =>
-	unanswered.length > 0 || tasks.some((task) => meaningOf(task) !== 'FAILURE');
+/** Whether another task is paid for, or may be. A failed task that was charged for is not ordered again either. */
+const isLeft = ({ tasks, unanswered = [] }: Ordered): boolean =>
+	unanswered.length > 0 || tasks.some(({ state }) => state !== 'FAILURE');
 
 /**
  * The tasks that a run has created. Whatever ends the run, its message names them.

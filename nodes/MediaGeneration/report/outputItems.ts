@@ -2,9 +2,9 @@ import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from '
 
 import { isTool } from '../n8n/internals';
 import { inTableOrder, ItemError } from '../shared/itemError';
-import { isRecord, without } from '../shared/json';
+import { isName, isRecord, keep, without } from '../shared/json';
 import { NOT_KNOWN } from './taskErrors';
-import type { ItemResult } from './taskItems';
+import { FIRST_FILE, type ItemResult } from './taskItems';
 
 /** What of an input item goes on beside the node's output. */
 type InputPart = Pick<INodeExecutionData, 'json' | 'binary'>;
@@ -42,39 +42,59 @@ export function includedInputs(
 		return () => undefined;
 	const inputs = context.getInputData();
 	const isOrder = operation === 'generate' || operation === 'create';
-	const others = [...OF_ANOTHER_RUN, ...(isOrder ? CREATED : [])];
+	const names = [...OWN_NAMES.ofAll, ...(isOrder ? OWN_NAMES.ofOrders : [])];
 	return (itemIndex) => {
 		const input = inputs[itemIndex];
-		return input && partOf(input, others);
+		return input && partOf(input, names, fileFieldOf(context, itemIndex));
 	};
 }
 
-/** Fields that tell how the task of an earlier node ended: an item that was refused now must not look like a success. */
-const OF_ANOTHER_RUN = [
-	'timedOut',
-	'dryRun',
-	'state',
-	'creditsConsumed',
-	'resultUrls',
-	'resultUrl',
-	'resultIndex',
-];
+/**
+ * The names of the fields that the node may write. An item never has the input's value in such a field: an item that was
+ * refused must not look like the success of an earlier node. A page lists the names (docs/reference.md).
+ */
+export const OWN_NAMES = {
+	ofAll: [
+		...['state', 'resultUrls', 'creditsConsumed', 'record', 'error', 'advice'],
+		...['timedOut', 'dryRun', 'resultUrl', 'resultIndex'],
+	],
+	/** Of a task that exists already these are the input's. */
+	ofOrders: ['taskId', 'model', 'input', 'estimatedCostUsd', 'failedTaskIds'],
+} as const;
 
-/** An item without a task must not name another task, nor its price. */
-const CREATED = ['taskId', 'estimatedCostUsd', 'failedTaskIds', 'record'];
+/** The binary field of the item's first result; undefined if the node downloads nothing. Parameters may be refused. */
+function fileFieldOf(context: IExecuteFunctions, itemIndex: number): string | undefined {
+	try {
+		const downloads: unknown = context.getNodeParameter('downloadResults', itemIndex, true);
+		if (String(downloads) === 'false') return undefined;
+		const field: unknown = context.getNodeParameter('options.outputBinaryField', itemIndex, '');
+		return isName(field) ? field.trim() : FIRST_FILE;
+	} catch {
+		return FIRST_FILE;
+	}
+}
 
 /**
- * An `error` does not go on, nor its advice: n8n would take it for an error of this node.
+ * The part of an input item that goes on.
  *
- * @param others fields that do not go on either
+ * @param names the node's own fields
+ * @param fileField the node's first file field; those that are numbered after it are the node's own, too
  */
-export const partOf = (
-	{ json, binary }: INodeExecutionData,
-	others: readonly string[] = [],
-): InputPart => ({
-	json: without(json, 'error', ...(json?.error === undefined ? [] : ['advice']), ...others),
-	...(binary && { binary }),
-});
+export function partOf(
+	{ json, binary = {} }: INodeExecutionData,
+	names: readonly string[] = ['error'],
+	fileField?: string,
+): InputPart {
+	const isOwn = (name: string) =>
+		fileField !== undefined && name.replace(/_[1-9]\d*$/, '') === fileField;
+	const files = keep(binary, (name) => !isOwn(name));
+	// What leaves by the error output of an earlier node has an `error` and `details` of the task there.
+	const others = json?.error === undefined ? [] : ['advice', 'details'];
+	return {
+		json: without(json, ...names, ...others),
+		...(Object.keys(files).length > 0 && { binary: files }),
+	};
+}
 
 /**
  * Adds the fields and files of the input to a copy of an item. The item's own fields win. What became of the item is still

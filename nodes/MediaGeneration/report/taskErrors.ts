@@ -9,19 +9,6 @@ import { furtherFields, taskJson } from './taskItems';
 /** The beginning of the message for a create that may have made a task whose id is not known. */
 export const NOT_KNOWN = 'It is not known whether the task was created';
 
-/** A message about a task: what happened first, since the title of an error is short, and the id last. */
-const ofId = (what: string, taskId: string) => `${withoutStop(what)} (task ${taskId})`;
-
-/** A text without full stops and spaces at its end. */
-export function withoutStop(text: string): string {
-	let end = text.length;
-	while (/[.\s]/.test(text.charAt(end - 1))) end--;
-	return text.slice(0, end);
-}
-
-/** What happened, without the id of the task. */
-export const withoutId = (message: string): string => message.replace(/ \(task \S+\)$/, '');
-
 /**
  * The error of an item whose task has failed at the service: why, then what is paid, then what to do.
  *
@@ -29,7 +16,7 @@ export const withoutId = (message: string): string => message.replace(/ \(task \
  * @param retry a sentence that says why the task was not created again; undefined if the node has not created the task
  */
 export function failedTask(task: FailedTask, known: IDataObject, retry?: string): ItemError {
-	const { taskId, reason, creditsConsumed } = task;
+	const { reason, creditsConsumed } = task;
 	const next =
 		retry === undefined
 			? 'A failed task stays failed. Create another task with another prompt or input.'
@@ -39,7 +26,7 @@ export function failedTask(task: FailedTask, known: IDataObject, retry?: string)
 			? `Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`
 			: 'The task failed at the service, which is usually free.';
 	const why = reason ?? 'The task failed at the service, which gives no reason';
-	return new ItemError(ofId(why, taskId), {
+	return new ItemError(why, {
 		description: [cost, retry, next].filter(Boolean).join(' '),
 		task: taskJson(task, known),
 	});
@@ -113,15 +100,6 @@ export function failedInAll(failures: number): string {
 		: "If it fails by chance, the option 'Retry Failed Tasks' creates it again.";
 }
 
-/** Adds the task id, and the known fields of the item, to an error: the task is paid for. */
-export function ofTask(error: unknown, taskId: string, known: IDataObject): ItemError {
-	const { message, description, statusCode, task } = ItemError.from(error, known);
-	// A short id may be part of any message, as `5` is part of `HTTP 500`.
-	const isNamed = message.toLowerCase().includes(`task ${taskId.toLowerCase()}`);
-	const text = isNamed ? message : ofId(message, taskId);
-	return new ItemError(text, { description, statusCode, task });
-}
-
 /**
  * The error of an item whose wait ended before its task.
  *
@@ -133,7 +111,6 @@ export function ofTask(error: unknown, taskId: string, known: IDataObject): Item
  * @param known the known fields of the item
  */
 export function timedOut(
-	taskId: string,
 	waitedMs: number,
 	{
 		last,
@@ -160,7 +137,7 @@ export function timedOut(
 	const next = isAtLimit
 		? 'The wait ends now, because n8n cancels the execution soon: raise the time limit of the workflow for the next run.'
 		: "Raise 'Timeout' for the next run.";
-	return new ItemError(ofId(what, taskId), {
+	return new ItemError(what, {
 		description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. ${next}`,
 		task: {
 			...fields,

@@ -262,9 +262,11 @@ function throwStopping(
 	if (stopping === undefined) return;
 	const first = ItemError.from(results[stopping]);
 	const all = isToCaller && ordered.tasks.length > 1 ? describePaidTasks(ordered) : undefined;
-	const error = all === undefined ? first : new ItemError(`${first.message}. ${all}`, first);
+	// The list names the task already.
+	const error =
+		all === undefined ? first : new ItemError(`${first.told}. ${all}`, { ...first, task: {} });
 	const named = context.getInputData().length > 1 ? inputOf[stopping] : undefined;
-	throw error.toNodeError(context.getNode(), named, describeStop(error, ordered));
+	throw error.toNodeError(context.getNode(), named, describeStop(first, ordered));
 }
 
 /** The result of an entry. */

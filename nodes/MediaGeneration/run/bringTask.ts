@@ -92,7 +92,9 @@ async function bringTask(run: RunContext, entry: TaskEntry): Promise<void> {
 		run.stop();
 		throw brought.error;
 	}
-	fail(entry, ItemError.from(ItemError.from(brought.error), ownFields(entry)));
+	const { taskId } = entry;
+	const known = { ...(taskId !== undefined && { taskId }), ...ownFields(entry) };
+	fail(entry, ItemError.from(ItemError.from(brought.error), known));
 	run.noteEnd(entry);
 	run.stopOrdering();
 }

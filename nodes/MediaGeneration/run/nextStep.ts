@@ -13,7 +13,6 @@ import {
 	failedInAll,
 	failedTask,
 	lateFile,
-	ofTask,
 	refusedTask,
 	timedOut,
 } from '../report/taskErrors';
@@ -183,7 +182,7 @@ function errorOfAnswers(entry: TaskEntry, view: RunView): ItemError | undefined 
 	// A task that was read once exists, whatever an answer says then.
 	const isKnown = view.isOwn || entry.task !== undefined;
 	if (readAt - unknownAt >= (isKnown ? KNOWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS)) {
-		return ofTask(errorOf(trouble), taskId, knownJson(entry));
+		return ItemError.from(errorOf(trouble), knownJson(entry));
 	}
 	return readAt - refusedAt >= REFUSED_MS
 		? refusedTask(trouble, ownFields(entry), taskId)
@@ -280,14 +279,14 @@ function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 		const why = trouble
 			? errorOf(trouble)
 			: new ItemError('The service lets no read in', { description });
-		return ofTask(why, taskId, { taskId });
+		return ItemError.from(why, { taskId });
 	}
 	const isAtLimit = deadlineOf(entry, plan, { ...view, endsAt: Infinity }) > view.endsAt;
 	const { until = view.endsAt, createdAt = until - plan.timeoutMs } = entry;
 	const waitedS = Math.max(0, Math.round((view.endsAt - createdAt) / 1000));
 	const waitedMs = isAtLimit ? 1000 * waitedS : plan.timeoutMs;
 	const why = { last, trouble: trouble?.message, isAtLimit, isToCaller: view.hangsUp };
-	return timedOut(taskId, waitedMs, why, knownJson(entry));
+	return timedOut(waitedMs, why, knownJson(entry));
 }
 
 /** Whether the ledger is asked now, as once in each turn: a callback that came needs no read and no delivery. */

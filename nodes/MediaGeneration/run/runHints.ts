@@ -6,14 +6,12 @@ import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
 import {
 	isWithoutResult,
 	NOT_KNOWN,
-	withoutId,
 	withoutResult,
-	withoutStop,
 } from '../report/taskErrors';
 import type { ItemResult } from '../report/taskItems';
 import { roundUsd } from '../service/money';
 import { isOutOfReach } from '../shared/addresses';
-import { count, ItemError, shortened } from '../shared/itemError';
+import { count, ItemError, shortened, withoutStop } from '../shared/itemError';
 
 /** An item with its result. */
 interface End {
@@ -145,9 +143,9 @@ function failures(items: number, failed: readonly End[]): string {
 	const [first] = failed;
 	if (first === undefined) return '';
 	const noun = failed.every(({ json }) => json.taskId !== undefined) ? 'task' : 'item';
-	const reason = shortened(withoutId(String(first.json.error)), 160);
+	const reason = shortened(String(first.json.error), 160);
 	const named = items > 1 ? ` (${numbersOf(failed)})` : '';
-	return `${failed.length} of ${count(items, noun)} failed${named}: ${reason.replace(/(?<![.\s])[.\s]+$/, '')}.`;
+	return `${failed.length} of ${count(items, noun)} failed${named}: ${withoutStop(reason)}.`;
 }
 
 /** So many numbers can be read in a hint. */

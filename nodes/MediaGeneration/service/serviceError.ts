@@ -179,7 +179,7 @@ export function explainKind(
 						next: `Check the 'Base URL' of the credential: it must be the part before /api/generate.${asked === 'create' ? ' If other items succeed, the model of this item does not exist.' : ''}`,
 					}
 				: {
-						what: `The service knows no task ${asked.taskId} for this account (HTTP ${status})`,
+						what: `The service knows no such task for this account (HTTP ${status})`,
 						next: CHECK_TASK,
 					};
 		case 'tooManyRequests':

@@ -65,7 +65,7 @@ export const hasEnded = (task: TaskRecord | undefined): task is FinishedTask =>
 export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string): TaskRecord {
 	const source = findStated(body);
 	const whole = rootOf(body);
-	if (whole === undefined || source === undefined) throw unusable(taskId, whole);
+	if (whole === undefined || source === undefined) throw unusable(whole);
 	// Files in the record would stay in memory during the wait, and would be stored with a run that sleeps.
 	const record = cutDataUris(whole, 'resulturls');
 	const base = { taskId, creditsConsumed: creditsIn(body), record };
@@ -80,14 +80,14 @@ export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string)
 }
 
 /** The error for a record without a state, with what the record says. */
-function unusable(taskId: string, record: IDataObject | undefined): ServiceError {
+function unusable(record: IDataObject | undefined): ServiceError {
 	const layers = [...layersOf(record)];
 	const reason = layers
 		.map((fields) => findServiceMessage(fields, WHY_FIELDS))
 		.find((each) => each !== undefined);
 	const words = reason === undefined ? '' : `: ${reason}`;
 	const isRefusal = reason !== undefined && layers.some(hasErrorCode);
-	return new ServiceError('unusableRecord', `The record of task ${taskId} has no state${words}`, {
+	return new ServiceError('unusableRecord', `The task record has no state${words}`, {
 		description: isRefusal
 			? 'The service answered with the code of a refusal in place of a state.'
 			: "The service answered, but not with a task record. Check that the 'Base URL' of the credential is the address of the media generation service.",

@@ -37,7 +37,10 @@ export function findInChain<T>(
 	return undefined;
 }
 
-/** The error of an item: `message` says what happened, `description` says what to do. */
+/**
+ * The error of an item: `message` says what happened, `description` says what to do. If the item has a task, whatever leaves
+ * the node names the task.
+ */
 export class ItemError extends Error {
 	readonly description: string | undefined;
 	readonly statusCode: number | undefined;
@@ -48,6 +51,13 @@ export class ItemError extends Error {
 		this.description = description;
 		this.statusCode = statusCode;
 		this.task = task;
+	}
+
+	/** What happened, and the id of the task last: the title of an error is short. */
+	get told(): string {
+		const { taskId } = this.task;
+		const named = typeof taskId === 'string' && taskId !== '';
+		return named ? `${withoutStop(this.message)} (task ${taskId})` : this.message;
 	}
 
 	/** @param task the known fields of the item's task */
@@ -76,7 +86,7 @@ export class ItemError extends Error {
 	 * says what to do. On the error output n8n adds the fields of the input item.
 	 */
 	toItem(node: INode, pairedItem?: INodeExecutionData['pairedItem']): INodeExecutionData {
-		const { message: error, description: advice } = this;
+		const { told: error, description: advice } = this;
 		const task = { ...this.task, ...(advice && { advice }) };
 		const paired = pairedItem !== undefined && { pairedItem };
 		const isForErrorOutput = node.onError === 'continueErrorOutput';
@@ -95,7 +105,7 @@ export class ItemError extends Error {
 	toNodeError(node: INode, itemIndex: number | undefined, description = this.description): Error {
 		const { statusCode } = this;
 		const number = itemIndex === undefined ? '' : ` (item ${itemIndex + 1})`;
-		const message = this.message.replace(number, '') + number;
+		const message = this.told.replace(number, '') + number;
 		const options = { message, description };
 		// A new object and never the original error, which contains the request, and so the API key.
 		const error =
@@ -105,6 +115,13 @@ export class ItemError extends Error {
 		// n8n replaces a message in which it finds a code such as ECONNREFUSED: the task id and what happened would be lost.
 		return Object.assign(error, { message });
 	}
+}
+
+/** A text without full stops and spaces at its end. */
+export function withoutStop(text: string): string {
+	let end = text.length;
+	while (/[.\s]/.test(text.charAt(end - 1))) end--;
+	return text.slice(0, end);
 }
 
 /** The id of the task that an output item names: on the error output `details` holds what is known of the task. */

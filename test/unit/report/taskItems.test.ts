@@ -1,7 +1,7 @@
 import type { IBinaryData, IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { echo } from '../../../nodes/MediaGeneration/plan/inputFile';
-import { missingResults, ofTask, timedOut } from '../../../nodes/MediaGeneration/report/taskErrors';
+import { missingResults, timedOut } from '../../../nodes/MediaGeneration/report/taskErrors';
 import {
 	furtherFields,
 	pendingJson,
@@ -111,21 +111,6 @@ it.each([
 	},
 );
 
-it.each([
-	[
-		'5',
-		'The service is not working at the moment (HTTP 500)',
-		'The service is not working at the moment \\(HTTP 500\\) \\(task 5\\)$',
-	],
-	['a', 'The service gave no complete answer', 'The service gave no complete answer \\(task a\\)$'],
-	['5', 'The service knows no task 5 for this account (HTTP 404)', 'The service knows no task 5'],
-	['5', 'Overloaded (task 5)', 'Overloaded \\(task 5\\)$'],
-])('an error of the task %s names it once: %s', (taskId, message, expected) => {
-	expect((ofTask(new Error(message), taskId, {}) as Error).message).toMatch(
-		new RegExp(`^${expected}`),
-	);
-});
-
 describe('the warning about missing results', () => {
 	it('counts the places of the lists that have no link', () => {
 		const tasks = [success([URLS[0]!, null, URLS[1]!, '']), success(), success([null, URLS[2]!])];
@@ -233,7 +218,7 @@ describe('the credits of a task that is not finished', () => {
 	])('are those of the last record when its time is up: %j', (record, credits) => {
 		const known = pendingJson('task-1', { record: { creditsConsumed: 3 } });
 		const last = parseTaskRecord('task-1', record);
-		const { task } = timedOut('task-1', 1000, { last }, known);
+		const { task } = timedOut(1000, { last }, known);
 		expect(task).toMatchObject({ creditsConsumed: credits });
 		expect(task.record).toEqual({});
 	});

@@ -54,7 +54,7 @@ function told(step: Step, now: number): string {
 		const ms = step.at - now;
 		return ms <= 0 ? `${step.kind} now` : `${step.kind} in ${ms / SECOND} s`;
 	}
-	if (step.kind === 'failed') return `failed: ${step.error.message}`;
+	if (step.kind === 'failed') return `failed: ${step.error.told}`;
 	if (step.kind !== 'orderAgain') return step.kind;
 	return `order again in ${(step.again.at - now) / SECOND} s`;
 }
@@ -443,7 +443,7 @@ function reading(answers: Answer[], given: Given = {}) {
 			const pauses = reads
 				.slice(1)
 				.map(({ sent }, index) => (sent - (reads[index]?.answered ?? 0)) / SECOND);
-			const { message = '' } = 'error' in step ? step.error : {};
+			const message = 'error' in step ? step.error.told : '';
 			const isLate = message.startsWith('The task is not finished after');
 			const end = isLate ? 'timeIsUp' : step.kind;
 			return { end, message, at: now / SECOND, reads: reads.length, sentAt, pauses, entry };
@@ -734,7 +734,8 @@ describe('a task that failed', () => {
 
 	it('is named where another task comes to nothing', () => {
 		expect(againOf(1).failure).toMatchObject({
-			message: 'Overloaded (task task-1)',
+			message: 'Overloaded',
+			task: { taskId: 'task-1' },
 			description: expect.stringContaining('not created again in time') as string,
 		});
 	});
@@ -751,7 +752,7 @@ describe('a task that failed', () => {
 	])('is not ordered again where %s, and says so', (_what, given, why) => {
 		const step = afterFailure(...given);
 		if (step.kind !== 'failed') throw new Error(`It has not failed: ${step.kind}`);
-		expect(step.error.message).toBe('Overloaded (task task-1)');
+		expect(step.error.told).toBe('Overloaded (task task-1)');
 		expect(step.error.description).toMatch(/Change the prompt or the input of this item/);
 		expect(step.error.description).toMatch(why);
 		expect(step.error.task).toMatchObject({ taskId: 'task-1', state: 'FAILURE' });

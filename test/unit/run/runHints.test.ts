@@ -18,12 +18,12 @@ const done = items({ taskId: 'task-1', state: 'SUCCESS' });
 const billed = (creditsConsumed: number | null) =>
 	items({ taskId: 'task-1', state: 'SUCCESS', creditsConsumed });
 const state = 'FAILURE';
-const failed = new ItemError('Overloaded (task task-1)', { task: { taskId: 'task-1', state } });
+const failed = new ItemError('Overloaded', { task: { taskId: 'task-1', state } });
 const pending = { taskId: 'task-1', state: 'PENDING', timedOut: true };
 const late = new ItemError('Not finished', { task: pending });
 const refused = new ItemError("The parameter 'Prompt' is empty");
 
-const held = new ItemError('Held back (task task-1)', {
+const held = new ItemError('Held back', {
 	task: { taskId: 'task-1', state, input: { prompt: 'A blue bird' } },
 });
 const twoOfOne = items(...[0, 1].map((resultIndex) => ({ taskId: 'task-1', resultIndex })));
@@ -42,7 +42,7 @@ const lost = new ItemError('It is not known whether the task was created. No ans
 const noFile = new ItemError('The result could not be downloaded', {
 	task: { taskId: 'task-1', state: 'SUCCESS' },
 });
-const charged = new ItemError('Overloaded (task task-1)', {
+const charged = new ItemError('Overloaded', {
 	task: { taskId: 'task-1', state, creditsConsumed: 8 },
 });
 

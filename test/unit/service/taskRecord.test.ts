@@ -33,7 +33,7 @@ describe('the state of a record', () => {
 			expect(() => parseTaskRecord('task-1', body)).toThrow(
 				expect.objectContaining({
 					kind: 'unusableRecord',
-					message: 'The record of task task-1 has no state',
+					message: 'The task record has no state',
 				}),
 			);
 		},
@@ -57,7 +57,7 @@ describe('a record without a state', () => {
 		[[{ status: 422, detail: FLAGGED }]],
 		[{ error: { code: 'policy', message: FLAGGED } }],
 	])('says why, and that there will be none: %j', (body) => {
-		const message = `The record of task t has no state: ${FLAGGED}`;
+		const message = `The task record has no state: ${FLAGGED}`;
 		expect(refused(body)).toMatchObject({ message, isRefusal: true });
 	});
 
@@ -66,14 +66,14 @@ describe('a record without a state', () => {
 		[{ data: { message: FLAGGED, errorCode: 0 } }],
 		[{ message: FLAGGED, errorCode: '' }],
 	])('says why, and may get a state: %j', (body) => {
-		const message = `The record of task t has no state: ${FLAGGED}`;
+		const message = `The task record has no state: ${FLAGGED}`;
 		expect(refused(body)).toMatchObject({ message, isRefusal: false });
 	});
 
 	it.each([[{ code: 500, data: null }], [{ input: { error: FLAGGED } }]])(
 		'says nothing: %j',
 		(body) => {
-			const message = 'The record of task t has no state';
+			const message = 'The task record has no state';
 			expect(refused(body)).toMatchObject({ message, isRefusal: false });
 		},
 	);

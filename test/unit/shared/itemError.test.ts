@@ -41,14 +41,14 @@ describe('as an item that goes out', () => {
 
 	it('has what is known of the task beside the error, and the record last', () => {
 		const { json, pairedItem } = error.toItem(NODE, { item: 2 });
-		expect(json).toEqual({ ...task, error: 'So it is' });
+		expect(json).toEqual({ ...task, error: 'So it is (task task-1)' });
 		expect(Object.keys(json)).toEqual(['taskId', 'error', 'resultUrls', 'record']);
 		expect(pairedItem).toEqual({ item: 2 });
 	});
 
 	it('has it under details on the error output', () => {
 		const item = error.toItem({ ...NODE, onError: 'continueErrorOutput' }, { item: 2 });
-		const json = { error: 'So it is', details: task };
+		const json = { error: 'So it is (task task-1)', details: task };
 		expect(item).toEqual({ json, pairedItem: { item: 2 } });
 	});
 
@@ -88,6 +88,11 @@ describe('as an error of n8n', () => {
 		const message = 'Task task-7 failed at the service: connect ECONNREFUSED 10.0.0.1:80';
 		const shown = new ItemError(message, { statusCode }).toNodeError(NODE, undefined);
 		expect(shown.message).toBe(message);
+	});
+
+	it('names its task, whoever threw it, and then its item', () => {
+		const error = ItemError.from(new Error('HTTP 500.'), { taskId: '5' });
+		expect(error.toNodeError(NODE, 2).message).toBe('HTTP 500 (task 5) (item 3)');
 	});
 
 	it('names its item once, counted from one', () => {
