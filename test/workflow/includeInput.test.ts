@@ -112,7 +112,11 @@ describe("the node's own names", () => {
 	const stale = (simulate: IDataObject = {}): INodeExecutionData => ({
 		json: {
 			...{ prompt: 'A sea', simulate, mine: 7 },
-			...Object.fromEntries(Object.values(OWN_NAMES).flat().map((name) => [name, ANOTHER])),
+			...Object.fromEntries(
+				Object.values(OWN_NAMES)
+					.flat()
+					.map((name) => [name, ANOTHER]),
+			),
 		},
 		binary: {
 			...{ data: file('still'), data_1: file('second'), data_2: file('third') },

@@ -9,13 +9,7 @@ import {
 	type TaskEntry,
 } from '../create/taskEntry';
 import { type CreatePlan, isAwaited, isDelivered, type TaskPlan } from '../plan/planTypes';
-import {
-	failedInAll,
-	failedTask,
-	lateFile,
-	refusedTask,
-	timedOut,
-} from '../report/taskErrors';
+import { failedInAll, failedTask, lateFile, refusedTask, timedOut } from '../report/taskErrors';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type FailedTask, hasEnded, type TaskRecord } from '../service/taskRecord';

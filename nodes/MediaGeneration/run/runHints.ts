@@ -3,11 +3,7 @@ import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-work
 import { isTestAddress } from '../callback/callbackAddress';
 import { ENTER_DURATION, ENTER_PRICE, knownCostUsd, type RunPlan } from '../plan/planRun';
 import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
-import {
-	isWithoutResult,
-	NOT_KNOWN,
-	withoutResult,
-} from '../report/taskErrors';
+import { isWithoutResult, NOT_KNOWN, withoutResult } from '../report/taskErrors';
 import type { ItemResult } from '../report/taskItems';
 import { roundUsd } from '../service/money';
 import { isOutOfReach } from '../shared/addresses';
