@@ -4,13 +4,17 @@ import {
 	type ICredentialTestRequest,
 	type ICredentialType,
 	type IHttpRequestOptions,
+	type IgnoreStatusErrorConfig,
 	type INodeProperties,
 	type Icon,
 	UserError,
 } from 'n8n-workflow';
-import { isBelow, parseApiKey, parseBaseUrl } from '../nodes/MediaGeneration/service/baseUrl';
+import { isBelow } from '../nodes/MediaGeneration/service/baseUrl';
+import { hasBalance, headersOf, testPath } from '../nodes/MediaGeneration/service/door';
 import { readInputExample } from '../nodes/MediaGeneration/service/inputExample';
 import { readModels } from '../nodes/MediaGeneration/service/money';
+import { readAccount } from '../nodes/MediaGeneration/service/readService';
+import { SPECIFICATION } from '../nodes/MediaGeneration/service/services';
 import { anyOf } from '../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../nodes/MediaGeneration/shared/itemError';
 import { settled } from '../nodes/MediaGeneration/shared/promises';
@@ -43,18 +47,18 @@ async function authenticate(
 	credentials: ICredentialDataDecryptedObject,
 	request: Request,
 ): Promise<IHttpRequestOptions> {
-	const read = await settled(async () => ({
-		baseUrl: parseBaseUrl(credentials.baseUrl),
-		apiKey: parseApiKey(credentials.apiKey),
-	}));
+	const read = await settled(async () => readAccount(credentials));
 	if ('error' in read) {
 		// The credential's dialog shows the message only, so the message includes the next step.
 		const { message, description } = ItemError.from(read.error);
 		throw new UserError(`${message}. ${description}`);
 	}
-	if (request.headers?.[CHECK] !== undefined) checkExamples(credentials.models);
-	const { baseUrl, apiKey } = read.value;
-	const { baseURL, uri, url: given, abortSignal, giveUp, ...options } = request;
+	const { service, baseUrl, apiKey } = read.value;
+	const isTest = request.headers?.[CHECK] !== undefined;
+	if (isTest) checkExamples(credentials.models);
+	const { baseURL, uri, url: asked, abortSignal, giveUp, ...options } = request;
+	// The declaration of the test cannot know the service.
+	const given = isTest ? baseUrl + testPath(service) : asked;
 	const whole = wholeAddress(String(given || (uri ?? '')).trim(), baseURL?.trim() || baseUrl);
 	const url = URL.canParse(whole) ? new URL(whole) : undefined;
 	const target = url ? url.origin + url.pathname : whole;
@@ -64,12 +68,12 @@ async function authenticate(
 		);
 	}
 	// n8n's cancel signal would cancel a create that the service may have taken: nobody would learn its task id.
-	const isCreate = request.method === 'POST' && target === `${baseUrl}/api/generate`;
-	const stop = isCreate ? undefined : (abortSignal as AbortSignal | undefined);
+	const stop = request.method === 'POST' ? undefined : (abortSignal as AbortSignal | undefined);
 	const signal = giveUp ? anyOf(giveUp, stop) : stop;
-	const isAuthorization = (name: string) => name.toLowerCase() === 'authorization';
+	const own = headersOf(service, apiKey);
+	const names = ['authorization', CHECK, ...Object.keys(own).map((name) => name.toLowerCase())];
 	const headers = Object.entries(request.headers ?? {}).filter(
-		([name]) => !isAuthorization(name) && name !== CHECK,
+		([name]) => !names.includes(name.toLowerCase()),
 	);
 	return {
 		...options,
@@ -78,9 +82,16 @@ async function authenticate(
 		disableFollowRedirect: true,
 		// The older interface, which the HTTP Request node uses, has these two names for it; the type of n8n has neither.
 		...{ followRedirect: false, followAllRedirects: false },
-		headers: { ...Object.fromEntries(headers), Authorization: `Bearer ${apiKey}` },
+		...(isTest && !hasBalance(service) && { ignoreHttpStatusErrors: NO_SUCH_TASK }),
+		headers: { ...Object.fromEntries(headers), ...own },
 	};
 }
+
+/** That there is no such task is a good answer to a test with a task that cannot be; these answers are none. */
+const NO_SUCH_TASK: IgnoreStatusErrorConfig = {
+	ignore: true,
+	except: [301, 302, 303, 307, 308, 401, 403, 429, 500, 502, 503, 504],
+};
 
 /** A header of the credential's test, which is not sent: the test alone checks what was pasted. */
 const CHECK = 'x-check-input-examples';
@@ -98,7 +109,7 @@ function checkExamples(models: unknown): void {
 }
 
 const NOT_THE_SERVICE =
-	"No media generation service answers at this 'Base URL'. Enter its address up to but not including /api/generate";
+	"This 'Service' does not answer at this 'Base URL'. The 'Base URL' is the part of the address before the paths of the service";
 
 /** The messages of the credential's panel by the status of the answer. */
 const MESSAGES: Array<[statuses: number[], message: string]> = [
@@ -159,9 +170,42 @@ export class MediaGenerationApi implements ICredentialType {
 
 	properties: INodeProperties[] = [
 		{
+			displayName: 'Service',
+			name: 'service',
+			type: 'options',
+			default: '',
+			description: 'Whose interface the service has',
+			options: [
+				{ name: 'Black Forest Labs (FLUX)', value: 'bfl' },
+				{ name: 'deAPI', value: 'deapi' },
+				{ name: 'fal', value: 'fal' },
+				{ name: 'kie.ai', value: 'kie' },
+				{ name: 'Luma Dream Machine', value: 'luma' },
+				{ name: 'Media Generation API', value: '' },
+				{ name: 'OpenAI Videos, or the Same Interface', value: 'openai' },
+				{ name: 'Other', value: 'other' },
+				{ name: 'Replicate', value: 'replicate' },
+				{ name: 'Runway', value: 'runway' },
+				{ name: 'Segmind', value: 'segmind' },
+				{ name: 'Volcengine or BytePlus Ark (Seedance)', value: 'ark' },
+				{ name: 'WaveSpeed', value: 'wavespeed' },
+			],
+		},
+		{
+			displayName: 'Interface',
+			name: 'interface',
+			type: 'string',
+			typeOptions: { rows: 12 },
+			displayOptions: { show: { service: ['other'] } },
+			default: JSON.stringify({ ...SPECIFICATION, base: 'https://api.example.com' }, null, 2),
+			description:
+				"The service's addresses and names in JSON. The package's page on services has rows to paste here.",
+		},
+		{
 			displayName: 'Base URL',
 			name: 'baseUrl',
 			type: 'string',
+			displayOptions: { show: { service: [''] } },
 			default: '',
 			required: true,
 			placeholder: 'e.g. https://api.example.com',
@@ -236,6 +280,17 @@ export class MediaGenerationApi implements ICredentialType {
 					],
 				},
 			],
+		},
+		{
+			displayName: 'Base URL',
+			name: 'baseUrl',
+			type: 'string',
+			displayOptions: { hide: { service: [''] } },
+			default: '',
+			placeholder: 'e.g. https://api.example.com/v1',
+			hint: 'Leave it empty, unless the service has another address for you: a region, a proxy, a service with the same interface',
+			description:
+				'Takes the place of the address that the service has in this package. The API key is sent nowhere else.',
 		},
 	];
 

@@ -134,7 +134,7 @@ describe('in the editor', () => {
 			await editor.editCredential();
 			await editor.credentialWorks();
 
-			const noService = 'No media generation service answers at this';
+			const noService = "This 'Service' does not answer at this";
 			const withoutScheme =
 				'is not an address with https:// or http:// before it. Start it with https';
 			const wrong: Array<[string, string, string]> = [

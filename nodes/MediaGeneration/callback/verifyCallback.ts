@@ -1,6 +1,6 @@
 import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
-import { findTaskId } from '../service/answerFields';
+import { MODEL_PARAMETER } from '../service/client';
 import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
 import { TOKEN_PARAMETER } from '../shared/addresses';
 import { ExpiringCache, withTimeLimit } from '../shared/clock';
@@ -69,7 +69,9 @@ export async function verifyCallback(
 	if (size > MAX_BODY_BYTES) return answerWith(413, 'The callback is larger than 1 MiB');
 	// n8n parses `application/json` only, and not `application/cloudevents+json` or JSON without a type.
 	// And n8n's parser does not keep a large number exact.
-	const taskId = findTaskId(parsedJson(String(rawBody))) ?? findTaskId(context.getBodyData());
+	const { client } = connection;
+	const idIn = (body: unknown) => client.taskIdIn(body, query[MODEL_PARAMETER]);
+	const taskId = idIn(parsedJson(String(rawBody))) ?? idIn(context.getBodyData());
 	if (taskId === undefined) return answerWith(400, 'The callback names no task id');
 	return { connection, taskId, ...(typeof reference === 'string' && { reference }) };
 }

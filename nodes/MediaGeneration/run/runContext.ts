@@ -18,6 +18,7 @@ import { type FailureRule, type Ordered, type PaidTask } from '../report/ifSomeF
 import { MIN_READ_INTERVAL_MS, RequestGap, ServiceClient } from '../service/client';
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
+import { SPECIFICATION } from '../service/services';
 import type { TaskRecord } from '../service/taskRecord';
 import { anyOf, clock, ExpiringCache } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
@@ -291,5 +292,6 @@ export async function connectRun(
 	const baseUrl = 'https://credential.invalid';
 	const refuse = async () => await Promise.reject(new ServiceError('unreachable', message));
 	const client = new ServiceClient(refuse, baseUrl, []);
-	return { client, apiKey: '', baseUrl, models: [], openFile: () => undefined, isBroken: true };
+	const account = { client, service: SPECIFICATION, apiKey: '', baseUrl };
+	return { ...account, models: [], openFile: () => undefined, isBroken: true };
 }

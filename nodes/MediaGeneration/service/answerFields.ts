@@ -147,33 +147,48 @@ function findNamedId(layers: readonly Layer[]): string | null | undefined {
 	return undefined;
 }
 
-const hasState = ({ state }: IDataObject): boolean =>
-	typeof state === 'string' && state.trim() !== '';
+const hasState = (fields: IDataObject, name = 'state'): boolean =>
+	typeof fields[name] === 'string' && fields[name].trim() !== '';
 
-/** The part of an answer that has the state of a task, if there is one. */
-export function findStated(answer: unknown): IDataObject | undefined {
-	for (const fields of layersOf(answer)) if (hasState(fields)) return fields;
-	return undefined;
+/**
+ * The part of an answer that has the state of a task, if there is one: where several have a state, the one that names the
+ * task; otherwise the likeliest to be of a task.
+ *
+ * @param state the name of the state
+ * @param taskId the service's id of the task, if it is known
+ */
+export function findStated(
+	answer: unknown,
+	state: string,
+	taskId?: string,
+): IDataObject | undefined {
+	const stated = [...layersIn(answer)].filter(
+		({ fields, among }) => among <= 1 && hasState(fields, state),
+	);
+	const namesTask = ({ fields }: Layer) =>
+		Object.values(fields).some((value) => asTaskId(value) === taskId);
+	const named = taskId === undefined ? undefined : stated.find(namesTask);
+	const ofTask = ID_LAYERS.map((names) =>
+		stated.find((layer) => isChain(layer) && names.includes(layer.path.at(-1))),
+	).find(Boolean);
+	return (named ?? ofTask ?? stated[0])?.fields;
 }
 
 /**
- * Reads a field of a task, also in another writing, such as `result_urls`: that beside the state first, since the state and
- * the rest may stand in different layers.
+ * Reads a field of an answer, also in another writing, such as `result_urls`.
  *
  * @param read gives undefined for a value that tells nothing
+ * @param first the part of the answer to look in first: the state and the rest may stand in different layers
  */
-export function readField<T>(
+export function findField<T>(
 	answer: unknown,
 	name: string,
 	read: (value: unknown) => T | undefined,
+	first?: IDataObject,
 ): T | undefined {
-	const valueIn = (fields: IDataObject) =>
-		read(fields[name] ?? plainFields(fields).get(plainName(name)) ?? undefined);
-	const stated = findStated(answer);
-	const found = stated && valueIn(stated);
-	if (found !== undefined) return found;
-	for (const fields of layersOf(answer)) {
-		const value = valueIn(fields);
+	const layers = first ? [first, ...layersOf(answer)] : layersOf(answer);
+	for (const fields of layers) {
+		const value = read(fields[name] ?? plainFields(fields).get(plainName(name)) ?? undefined);
 		if (value !== undefined) return value;
 	}
 	return undefined;
@@ -186,46 +201,49 @@ export function readField<T>(
 export function isOfTask(answer: unknown): boolean {
 	for (const layer of layersIn(answer)) {
 		if (layer.among > 0 || !isChain(layer)) continue;
-		if (hasState(layer.fields) || findNamedId([layer]) !== undefined) return true;
+		const { fields } = layer;
+		const isRecordOfTask = hasState(fields, 'status') && asTaskId(fields.id) !== undefined;
+		if (isRecordOfTask || hasState(fields) || findNamedId([layer]) !== undefined) return true;
 	}
 	return false;
 }
 
-/** The fields of a failed task's record that may hold the reason, most telling first, as `plainFields` writes them. */
-export const WHY_FIELDS = [
-	'failurereason',
-	'failreason',
-	'failmsg',
-	'failmessage',
-	'failuremessage',
-	'errormessage',
-	'errormsg',
-	'error',
-	'errors',
-	'message',
-	'msg',
-	'detail',
-	'reason',
-];
+/**
+ * The names of fields that may hold the words of a failure, most telling first, as `plainName` writes names. What ends like
+ * a code, a time or an address has no words.
+ */
+const NO_WORDS = /(?:code|type|status|state|at|time|date|id|url|count|name)$/;
+const OF_FAILURE = [/reason|^fail/, /^err/, /(?:message|msg)$/, /detail/];
 
 /** The same for other answers. In a task record these fields repeat what the user sent. */
-const FURTHER_FIELDS = ['details', 'description', 'title', 'data'];
+const FURTHER = [/^(?:description|title|data)$/];
+
+/** Codes, if there are no words. */
+const CODES = [/^(?:fail|err).*code$/];
 
 /** An envelope says this of itself, also around a failure; and a field without a value. */
 const NOTHING_SAID =
-	/^(ok|okay|success(ful|fully)?|succeeded|done|null|none|n\/a|true|false)[.!]?$/i;
+	/^(ok|okay|success(ful|fully)?|succeed(ed)?|done|null|none|n\/a|true|false|[\d.]+)[.!]?$/i;
 
 const MAX_MESSAGE_DEPTH = 4;
+
+/** The values of the fields that a rank names, and whose names are words; the names of the user's own fields are none. */
+const fieldsOf = (fields: IDataObject, rank: RegExp): unknown[] =>
+	Object.entries(fields)
+		.map(([name, value]) => ({ plain: plainName(name), value }))
+		.filter(({ plain }) => rank.test(plain) && !OF_USER.test(plain))
+		.filter(({ plain }) => CODES.includes(rank) || !NO_WORDS.test(plain))
+		.map(({ value }) => value);
 
 /**
  * Finds the message in an answer whose shape is not known.
  *
- * @param fields the fields of an object to look in, as `plainFields` writes them
+ * @param ranks the names of fields to look in; inside them those of all answers
  * @returns one line, cut if it is long, or undefined if there is no message
  */
 export function findServiceMessage(
 	body: unknown,
-	fields = [...WHY_FIELDS, ...FURTHER_FIELDS],
+	ranks: readonly RegExp[] = [...OF_FAILURE, ...FURTHER],
 	depth = 0,
 ): string | undefined {
 	if (typeof body === 'string') {
@@ -233,11 +251,30 @@ export function findServiceMessage(
 		return line === '' || NOTHING_SAID.test(line) ? undefined : quoted(line);
 	}
 	if (depth >= MAX_MESSAGE_DEPTH) return undefined;
-	const named = isRecord(body) ? plainFields(body) : undefined;
-	const values = named ? fields.map((field) => named.get(field)) : Array.isArray(body) ? body : [];
+	const values = Array.isArray(body)
+		? (body as unknown[])
+		: isRecord(body)
+			? ranks.flatMap((rank) => fieldsOf(body, rank))
+			: [];
 	for (const value of values) {
 		const message = findServiceMessage(value, undefined, depth + 1);
 		if (message !== undefined) return message;
+	}
+	return undefined;
+}
+
+/**
+ * The reason in the record of a task: of the part that has the state, then of what is inside, then of what is around.
+ *
+ * @param stated the part that has the state
+ */
+export function findReason(record: unknown, stated?: IDataObject): string | undefined {
+	const inside = stated === undefined ? [] : [...layersOf(stated)];
+	for (const ranks of [OF_FAILURE, CODES]) {
+		for (const layer of [...inside, ...layersOf(record)]) {
+			const reason = findServiceMessage(layer, ranks);
+			if (reason !== undefined) return reason;
+		}
 	}
 	return undefined;
 }

@@ -1,16 +1,22 @@
 import { UserError } from 'n8n-workflow';
 
+import { type Service, SPECIFICATION } from './services';
+
 const refusal = (what: string, description: string) =>
 	new UserError(`The 'Base URL' of the Media Generation credential ${what}`, { description });
 
 /**
  * Reads the base URL that a user typed into the credential: http or https, with or without a path prefix.
  *
- * @returns the URL without white space and trailing slash, ready to have `/api/…` appended
+ * @param service whose paths are appended
+ * @returns the URL without white space and trailing slash, ready to have the service's paths appended
  * @throws UserError that says what is wrong with the value and what to enter instead
  * @see docs/service.openapi.yaml, section 4: the base address
  */
-export function parseBaseUrl(value: unknown): string {
+export function parseBaseUrl(
+	value: unknown,
+	{ create, balance }: Pick<Service, 'create' | 'balance'> = SPECIFICATION,
+): string {
 	const text = typeof value === 'string' ? value.trim() : '';
 	if (text === '') {
 		throw refusal('is empty', 'Enter the address of the service, e.g. https://api.example.com.');
@@ -35,7 +41,7 @@ export function parseBaseUrl(value: unknown): string {
 		throw refusal(`contains '${sign}'`, 'Remove this character and all that follows.');
 	}
 	const path = url.pathname.replace(/(?<!\/)\/+$/, '');
-	const [endpoint] = /\/api\/(generate|credits)$/.exec(path) ?? [];
+	const endpoint = [create, balance].find((each) => path.endsWith(each));
 	if (endpoint === undefined) return url.origin + path;
 	throw refusal(`ends in '${endpoint}'`, 'Leave that out: the node adds the endpoint by itself.');
 }

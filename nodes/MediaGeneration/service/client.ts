@@ -5,11 +5,22 @@ import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { cutDataUris, quoted } from '../shared/media';
 import { settled } from '../shared/promises';
-import { findServiceMessage, findTaskId, rootOf } from './answerFields';
+import { findServiceMessage, rootOf } from './answerFields';
+import {
+	checkModel,
+	hasBalance,
+	modelInId,
+	orderOf,
+	resultsIn,
+	taskIdIn,
+	taskPath,
+	testPath,
+} from './door';
 import { type Answer, classifyAnswer } from './meaning';
 import { SecretRedactor } from './redactSecrets';
 import { type Asked, explainKind, moneyHint, ServiceError } from './serviceError';
-import { parseTaskRecord, type TaskRecord } from './taskRecord';
+import { type Service, SPECIFICATION } from './services';
+import { linksIn, parseTaskRecord, type TaskRecord } from './taskRecord';
 
 /** A request to the service, without its key. */
 export interface HttpRequest {
@@ -58,6 +69,9 @@ export const MIN_READ_INTERVAL_MS = 2_000;
 /** A long text in an answer, such as the prompt, would push the id out of the excerpt. Ids are shorter as a rule. */
 const LONG_TEXT = /"[^"]{200,}"/g;
 
+/** The query parameter of a callback address that carries the model, if the ids of tasks begin with it. */
+export const MODEL_PARAMETER = 'model';
+
 const NOT_JSON = 'The service answered with something that is not JSON';
 
 const FOREIGN =
@@ -71,13 +85,24 @@ export class ServiceClient {
 	 * @param baseUrl the address of the service, as `parseBaseUrl` returns it
 	 * @param keys the API keys, which are removed from whatever the service says. If the key was changed, the transport
 	 *   adds the new key.
+	 * @param service the row of the service
 	 */
 	constructor(
 		private readonly transport: Transport,
 		private readonly baseUrl: string,
 		keys: readonly string[],
+		private readonly service: Service = SPECIFICATION,
 	) {
-		this.secrets = new SecretRedactor(keys);
+		this.secrets = new SecretRedactor(keys, service);
+	}
+
+	/**
+	 * The id of the task in the body of a callback.
+	 *
+	 * @param model the parameter `MODEL_PARAMETER` of the callback's address
+	 */
+	taskIdIn(body: unknown, model: unknown): string | undefined {
+		return taskIdIn(body, this.service, model);
 	}
 
 	/** Hides the token of a callback that has come in whatever the service says. */
@@ -95,7 +120,9 @@ export class ServiceClient {
 		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
 		// Services refuse a create whose callback cannot arrive. Without callbacks n8n looks for the results by itself.
 		const isSent = webhookUrl !== undefined && !isOutOfReach(webhookUrl, this.baseUrl);
-		const task = { model, input, ...(isSent && { webhook_url: webhookUrl }) };
+		checkModel(this.service, model);
+		const callback = isSent ? this.withModel(webhookUrl, model) : undefined;
+		const { path, body: task } = orderOf(this.service, { model, input, callback });
 		// Text and not an object, because n8n's HTTP library leaves out fields such as `prototype`.
 		const written = await settled(async () => JSON.stringify(task));
 		if ('error' in written) {
@@ -110,9 +137,9 @@ export class ServiceClient {
 		}
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
-		const request = { method: 'POST', path: '/api/generate', body, timeoutMs } as const;
+		const request = { method: 'POST', path, body, timeoutMs } as const;
 		const { parsed, response } = await this.send(request, 'create');
-		const taskId = findTaskId(parsed);
+		const taskId = taskIdIn(parsed, this.service, model);
 		const record = rootOf(parsed);
 		if (record && taskId !== undefined) return { taskId, record: cutDataUris(record) };
 		if (parsed === undefined) throw this.unexpected(NOT_JSON, response);
@@ -121,8 +148,16 @@ export class ServiceClient {
 		throw this.unexpected(`The service named no task id${words}`, response);
 	}
 
+	/** A callback address that tells the model, if the ids of the service's tasks begin with the model. */
+	private withModel(callback: string, model: string): string {
+		const told = modelInId(this.service, model);
+		if (told === undefined) return callback;
+		const sign = callback.includes('?') ? '&' : '?';
+		return `${callback}${sign}${MODEL_PARAMETER}=${encodeURIComponent(told)}`;
+	}
+
 	/**
-	 * Reads a task once.
+	 * Reads a task once, and its result, if the service has it at another path.
 	 *
 	 * @param taskId an id from `asTaskId`, so that the URL leads to no other endpoint
 	 * @param limitMs milliseconds until the read fails, if that is sooner than usual
@@ -130,10 +165,31 @@ export class ServiceClient {
 	 * @see docs/service.openapi.yaml, section 4.2
 	 */
 	async readTask(taskId: string, limitMs = Infinity): Promise<TaskRecord> {
-		const timeoutMs = Math.min(READ_TIMEOUT_MS, limitMs);
-		const path = `/api/generate/${encodeURIComponent(taskId)}`;
-		const { parsed } = await this.send({ method: 'GET', path, timeoutMs }, { taskId });
-		return parseTaskRecord(taskId, parsed, this.baseUrl);
+		const { baseUrl, service } = this;
+		const most = Math.min(READ_TIMEOUT_MS, limitMs);
+		const endsAt = clock.now() + most;
+		const read = async (template: string, timeoutMs: number) => {
+			const path = taskPath(service, template, taskId);
+			return (await this.send({ method: 'GET', path, timeoutMs }, { taskId })).parsed;
+		};
+		const task = parseTaskRecord(taskId, await read(service.read, most), baseUrl, service);
+		if (task.state !== 'SUCCESS') return task;
+		if (service.results.startsWith('/')) {
+			return { ...task, resultUrls: [baseUrl + taskPath(service, service.results, taskId)] };
+		}
+		if (service.result === '') return task;
+		const { error } = task.record;
+		if (error) return { ...task, state: 'FAILURE', reason: findServiceMessage(error) };
+		const result = await settled(read(service.result, Math.max(1, endsAt - clock.now())));
+		if ('value' in result) {
+			const { value } = result;
+			const record = { ...task.record, ...cutDataUris(rootOf(value) ?? {}) };
+			return { ...task, record, ...linksIn(resultsIn(value, service), baseUrl) };
+		}
+		const failure = result.error;
+		// The service has said that the task is at its end: what it refuses now is the result.
+		if (!(failure instanceof ServiceError) || !failure.isOfItem) throw failure;
+		return { ...task, state: 'FAILURE', reason: failure.said ?? failure.message };
 	}
 
 	/**
@@ -144,8 +200,13 @@ export class ServiceClient {
 	 * @see docs/service.openapi.yaml, section 4.3
 	 */
 	async readCredits(): Promise<unknown> {
+		if (!hasBalance(this.service)) {
+			throw new ServiceError('rejected', 'This service does not tell the balance to an API key', {
+				description: 'Look at the balance in your account at the service.',
+			});
+		}
 		const timeoutMs = READ_TIMEOUT_MS;
-		const request = { method: 'GET', path: '/api/credits', timeoutMs } as const;
+		const request = { method: 'GET', path: testPath(this.service), timeoutMs } as const;
 		const { parsed, response } = await this.send(request, 'credits');
 		if (parsed !== undefined) return parsed;
 		throw this.unexpected(NOT_JSON, response);
@@ -162,17 +223,20 @@ export class ServiceClient {
 		const { kind, speaker, taken, scope } = meaning;
 		if (kind === 'answered') return { parsed: spoken, response };
 		if (kind === 'unexpectedAnswer') throw this.unexpected(NOT_JSON, response);
-		const { what, next } = explainKind(kind, status, asked, scope);
+		const { what, next } = explainKind(kind, status, asked, { scope, create: this.service.create });
 		// The true status may stand in the body.
 		const happened = status === response.statusCode ? what : what.replace('(HTTP', '(code');
-		const words = said === undefined ? '' : `: ${this.secrets.hide(said)}`;
+		const hidden = said === undefined ? undefined : this.secrets.hide(said);
+		const words = hidden === undefined ? '' : `: ${hidden}`;
 		// An id or a location in the answer is the only way to a task that this create may have made, or to the right address.
 		const mayExist = asked === 'create' && taken === 'unknown';
-		const named = this.nameOf((mayExist && findTaskId(spoken)) || response.headers.location);
+		const named = this.nameOf(
+			(mayExist && taskIdIn(spoken, this.service)) || response.headers.location,
+		);
 		const money = asked === 'create' ? moneyHint(kind, said) : undefined;
 		const hints = [next, money, speaker === 'stranger' && FOREIGN, named];
 		const description = hints.filter(Boolean).join(' ');
-		const details = { description, statusCode: status, meaning };
+		const details = { description, statusCode: status, meaning, said: hidden };
 		throw new ServiceError(kind, happened + words, details);
 	}
 

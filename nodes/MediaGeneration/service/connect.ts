@@ -13,12 +13,14 @@ import { anyOf, clock, Stopped } from '../shared/clock';
 import { findInChain, messageOf } from '../shared/itemError';
 import { isRecord, toNumber } from '../shared/json';
 import { settled } from '../shared/promises';
-import { isBelow, parseApiKey, parseBaseUrl } from './baseUrl';
+import { isBelow, parseApiKey } from './baseUrl';
 import { closeAnswer, type OpenAnswer, readAnswer, UnfinishedAnswer } from './boundedAnswer';
 import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
 import { classifyAnswer } from './meaning';
 import { type PricedModel, readModels } from './money';
+import { readAccount } from './readService';
 import { ServiceError } from './serviceError';
+import type { Service } from './services';
 
 /** The name of the credential's type. */
 export const CREDENTIAL_TYPE = 'mediaGenerationApi';
@@ -31,6 +33,8 @@ export type Credential = ICredentialDataDecryptedObject;
 /** The service with one credential. */
 export interface Connection {
 	client: ServiceClient;
+	/** The row of the service. */
+	service: Service;
 	/** The API key, for signing callback addresses. It must reach no output, log or error. */
 	apiKey: string;
 	/** The address of the service, as `parseBaseUrl` returns it. */
@@ -62,8 +66,7 @@ export type OpenFile = (
 export async function connect(context: Context, known?: Credential): Promise<Connection> {
 	const lookUp = async () => await context.getCredentials<Credential>(CREDENTIAL_TYPE);
 	let present = known ?? (await lookUp());
-	const baseUrl = parseBaseUrl(present.baseUrl);
-	const apiKey = parseApiKey(present.apiKey);
+	const { service, baseUrl, apiKey } = readAccount(present);
 	const keys = [apiKey];
 	/** Sends with the key, and once more if the service refuses a key that was changed. */
 	const withKey = async <T extends OpenAnswer>(
@@ -104,8 +107,8 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 		return withKey(async (data) => await sendWithKey(context, data, options, giveUp));
 	};
 	const models = readModels(present.models);
-	const client = new ServiceClient(transport, baseUrl, keys);
-	return { client, apiKey, baseUrl, models, openFile };
+	const client = new ServiceClient(transport, baseUrl, keys, service);
+	return { client, service, apiKey, baseUrl, models, openFile };
 }
 
 /** Returns an answer of any status, and only from the called address. */

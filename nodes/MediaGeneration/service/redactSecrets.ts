@@ -1,6 +1,7 @@
 import { TOKEN_PARAMETER } from '../shared/addresses';
 import { parsedJson } from '../shared/json';
-import { resultFieldOf } from './taskRecord';
+import { resultsIn } from './door';
+import type { Service } from './services';
 
 /** A key of at least this length is never in a text by chance. */
 const MIN_TELLING_KEY = 12;
@@ -21,9 +22,6 @@ const NAMED =
 const NAMED_AFTER =
 	/(?<=%(?:25){0,2}[0-9a-f]{2}|(?<![0-9a-f]))([0-9a-f]{64})(?=(?:[\s"'\\:=[,]|u00[0-9a-f]{2}|%(?:25){0,2}[0-9a-f]{2}|&\w{2,4};|(?<=\\)[nrt]){1,64}(?:n(?:ame)?|k(?:ey)?)(?:[\s"'\\:=[,]|u00[0-9a-f]{2}|%(?:25){0,2}[0-9a-f]{2}|&\w{2,4};|(?<=\\)[nrt]){1,64}token)/gi;
 
-/** The links to results in a record, as JSON; an empty text if there are none. */
-const resultsIn = (text: string): string => JSON.stringify(resultFieldOf(parsedJson(text))) ?? '';
-
 /**
  * Removes the API keys, and the tokens of callback addresses and of links to files, from what the service says: it may
  * repeat an address that it was given. Links to results keep theirs: without its signature a result cannot be downloaded.
@@ -32,8 +30,14 @@ export class SecretRedactor {
 	/** The tokens that were given out, which are found anywhere in a text. */
 	private readonly known = new Set<string>();
 
-	/** @param keys the API keys; others may be added to the list later */
-	constructor(private readonly keys: readonly string[]) {}
+	/**
+	 * @param keys the API keys; others may be added to the list later
+	 * @param service whose names the results have; the specification's by default
+	 */
+	constructor(
+		private readonly keys: readonly string[],
+		private readonly service?: Service,
+	) {}
 
 	/** @param url an address that is sent to the service */
 	add(url: string): void {
@@ -51,7 +55,9 @@ export class SecretRedactor {
 	hideInRecord(text: string): string {
 		const keys = this.keys.filter(({ length }) => length >= MIN_TELLING_KEY);
 		let results: string | undefined;
-		return this.hide(text, keys, (secret) => (results ??= resultsIn(text)).includes(secret));
+		// The links to results in the record, as JSON; an empty text if there are none.
+		const links = () => JSON.stringify(resultsIn(parsedJson(text), this.service)) ?? '';
+		return this.hide(text, keys, (secret) => (results ??= links()).includes(secret));
 	}
 
 	/**

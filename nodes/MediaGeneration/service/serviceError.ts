@@ -1,9 +1,12 @@
 import { type Kind, type Meaning, meaningOf } from './meaning';
+import type { Service } from './services';
 
 /** Why a request failed. */
 export type ServiceErrorKind = Exclude<Kind, 'answered'>;
 
-type Details = Partial<Pick<ServiceError, 'description' | 'statusCode' | 'meaning' | 'isRefusal'>> &
+type Details = Partial<
+	Pick<ServiceError, 'description' | 'statusCode' | 'meaning' | 'isRefusal' | 'said'>
+> &
 	Partial<Pick<Meaning, 'retryAfterMs'>>;
 
 /**
@@ -16,6 +19,8 @@ export class ServiceError extends Error {
 	/** The HTTP status of the answer, if there was one. */
 	readonly statusCode?: number | undefined;
 	readonly meaning: Meaning;
+	/** The service's own words, if the answer has any. */
+	readonly said?: string | undefined;
 	/** Whether a record without a state says with an error code why there is none: so may end a task. */
 	readonly isRefusal: boolean;
 
@@ -28,11 +33,13 @@ export class ServiceError extends Error {
 			meaning = meaningOf(kind),
 			retryAfterMs,
 			isRefusal = false,
+			said,
 		}: Details = {},
 	) {
 		super(message);
 		if (description !== undefined) this.description = description;
 		if (statusCode !== undefined) this.statusCode = statusCode;
+		if (said !== undefined) this.said = said;
 		this.isRefusal = isRefusal;
 		this.meaning = { ...meaning, kind, retryAfterMs: retryAfterMs ?? meaning.retryAfterMs };
 	}
@@ -65,6 +72,11 @@ export class ServiceError extends Error {
 	/** Whether something has answered. */
 	get isAnswer(): boolean {
 		return this.statusCode !== undefined || this.isWithoutId;
+	}
+
+	/** Whether the service refuses what this request is about, and not the key, the account or the moment. */
+	get isOfItem(): boolean {
+		return ['rejected', 'tooLarge', 'forbidden', 'notFound'].includes(this.kind);
 	}
 
 	/** Whether the key, or the right of the key, is in question. */
@@ -121,12 +133,13 @@ interface Explanation {
  *
  * @param status the HTTP status, or the one that the body has instead
  * @param scope what the answer is about
+ * @param create the path of a create
  */
 export function explainKind(
 	kind: ServiceErrorKind,
 	status: number,
 	asked: Asked,
-	scope: Meaning['scope'],
+	{ scope, create }: Pick<Meaning, 'scope'> & Pick<Service, 'create'>,
 ): Explanation {
 	switch (kind) {
 		case 'unreachable':
@@ -176,7 +189,9 @@ export function explainKind(
 			return typeof asked === 'string'
 				? {
 						what: `The service has no such address (HTTP ${status})`,
-						next: `Check the 'Base URL' of the credential: it must be the part before /api/generate.${asked === 'create' ? ' If other items succeed, the model of this item does not exist.' : ''}`,
+						next: create.includes('{')
+							? `Check the model, and the 'Base URL' of the credential, to which ${create} is appended.`
+							: `Check the 'Base URL' of the credential: it must be the part before ${create}.${asked === 'create' ? ' If other items succeed, the model of this item does not exist.' : ''}`,
 					}
 				: {
 						what: `The service knows no such task for this account (HTTP ${status})`,

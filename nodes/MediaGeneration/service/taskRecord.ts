@@ -2,16 +2,11 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { isRecord, plainFields, toNumber } from '../shared/json';
 import { cutDataUri, cutDataUris, quoted } from '../shared/media';
-import {
-	findServiceMessage,
-	findStated,
-	layersOf,
-	readField,
-	rootOf,
-	WHY_FIELDS,
-} from './answerFields';
+import { findField, findReason, layersOf, rootOf } from './answerFields';
+import { asSpecified } from './door';
 import { readResults } from './resultLinks';
 import { ServiceError } from './serviceError';
+import type { Service } from './services';
 
 interface RecordBase {
 	taskId: string;
@@ -53,38 +48,47 @@ export const hasEnded = (task: TaskRecord | undefined): task is FinishedTask =>
 	task?.state === 'FAILURE' || (task?.state === 'SUCCESS' && task.resultUrls.length > 0);
 
 /**
- * Parses a task record. A state in lower case counts as in upper case. A state that the specification does not name
- * counts as `PENDING`, because the service may show intermediate states (section 3). A success may have no results.
+ * Parses a task record. A word that is none of an end counts as `PENDING`, because the service may show intermediate states
+ * (section 3). A success may have no results.
  *
  * @param taskId the id of the task that was read
  * @param body the parsed JSON body of the answer
  * @param baseUrl the address of the service, for results without a host
- * @throws ServiceError `unusableRecord` if there is no usable `state`
+ * @param service whose names the record has; the specification's by default
+ * @throws ServiceError `unusableRecord` if there is no usable state
  * @see docs/service.openapi.yaml, sections 2 and 4.2
  */
-export function parseTaskRecord(taskId: string, body: unknown, baseUrl?: string): TaskRecord {
-	const source = findStated(body);
+export function parseTaskRecord(
+	taskId: string,
+	body: unknown,
+	baseUrl?: string,
+	service?: Service,
+): TaskRecord {
+	const specified = asSpecified(body, service, taskId);
 	const whole = rootOf(body);
-	if (whole === undefined || source === undefined) throw unusable(whole);
+	if (whole === undefined || specified === undefined) throw unusable(whole);
+	const { state, stated, word, results } = specified;
 	// Files in the record would stay in memory during the wait, and would be stored with a run that sleeps.
 	const record = cutDataUris(whole, 'resulturls');
-	const base = { taskId, creditsConsumed: creditsIn(body), record };
-	switch (String(source.state).trim().toUpperCase()) {
+	const base = { taskId, creditsConsumed: creditsIn(body, stated), record };
+	switch (state) {
 		case 'SUCCESS':
-			return { ...base, state: 'SUCCESS', ...resultsIn(body, baseUrl) };
+			return { ...base, state, ...linksIn(results, baseUrl) };
 		case 'FAILURE':
-			return { ...base, state: 'FAILURE', reason: findReason(whole) };
+			return { ...base, state, reason: findReason(whole, stated) ?? reasonInWord(word) };
 		default:
-			return { ...base, state: 'PENDING' };
+			return { ...base, state };
 	}
 }
+
+/** Some services say why with the state: a word such as `Content Moderated` or `expired`. */
+const reasonInWord = (word: string): string | undefined =>
+	/^(?:fail|err)/i.test(word) ? undefined : word;
 
 /** The error for a record without a state, with what the record says. */
 function unusable(record: IDataObject | undefined): ServiceError {
 	const layers = [...layersOf(record)];
-	const reason = layers
-		.map((fields) => findServiceMessage(fields, WHY_FIELDS))
-		.find((each) => each !== undefined);
+	const reason = findReason(record);
 	const words = reason === undefined ? '' : `: ${reason}`;
 	const isRefusal = reason !== undefined && layers.some(hasErrorCode);
 	return new ServiceError('unusableRecord', `The task record has no state${words}`, {
@@ -116,39 +120,33 @@ export const withoutFiles = <T extends TaskRecord>(task: T): T => ({
 	...(task.state === 'SUCCESS' && { resultUrls: task.resultUrls.map(cutDataUri) }),
 });
 
-/** @returns the credits that an answer names, whether it has a state or not; null if it names none */
-export const creditsIn = (body: unknown): number | null =>
-	readField(body, 'creditsConsumed', (value) => toNumber(value) ?? undefined) ?? null;
+/**
+ * @param stated the part of the answer that has the state, if there is one
+ * @returns the credits that an answer names, whether it has a state or not; null if it names none
+ */
+export const creditsIn = (body: unknown, stated?: IDataObject): number | null =>
+	findField(body, 'creditsConsumed', (value) => toNumber(value) ?? undefined, stated) ?? null;
 
-function resultsIn(body: unknown, baseUrl: string | undefined) {
+/** @param results in whatever shape */
+export function linksIn(results: unknown, baseUrl: string | undefined) {
 	const origin = baseUrl === undefined ? undefined : new URL(baseUrl).origin;
-	const results = readResults(resultFieldOf(body), origin);
-	const resultUrls = results.filter((link) => link !== null);
-	const emptyIndexes = [...results.keys()].filter((index) => results[index] === null);
+	const links = readResults(results, origin);
+	const resultUrls = links.filter((link) => link !== null);
+	const emptyIndexes = [...links.keys()].filter((index) => links[index] === null);
 	// Without any link there are no results, and none is missing.
 	const hasGaps = emptyIndexes.length > 0 && resultUrls.length > 0;
 	return { resultUrls, ...(hasGaps && { emptyIndexes }) };
 }
 
-/** The reason in a record: where the state is, or around it. */
-function findReason(record: IDataObject): string | undefined {
-	const stated = findStated(record);
-	return [stated, stated === record ? undefined : record]
-		.map((layer) => layer && findServiceMessage(layer, WHY_FIELDS))
-		.find((reason) => reason !== undefined);
-}
-
 /** How much of a record is quoted. */
 const MAX_QUOTED = 300;
+
+/** The beginning of a record, for a message about a task whose record says no reason. */
+export const beginningOf = (record: IDataObject): string =>
+	quoted(JSON.stringify(cutDataUris(record)), MAX_QUOTED);
 
 /**
  * What a record says of its task, for a warning about a success without results: the service's reason, or the beginning
  * of the record.
  */
-export function reasonOf(record: IDataObject): string {
-	return findReason(record) ?? quoted(JSON.stringify(cutDataUris(record)), MAX_QUOTED);
-}
-
-/** The results of an answer, in whatever shape. */
-export const resultFieldOf = (body: unknown): unknown =>
-	readField(body, 'resultUrls', (value) => value);
+export const reasonOf = (record: IDataObject): string => findReason(record) ?? beginningOf(record);

@@ -75,7 +75,7 @@ it.each([
 	['POST', 'generate', false],
 	['GET', 'generate/task-1', true],
 	['GET', 'credits', true],
-	['POST', 'other', true],
+	['POST', 'other', false],
 ] as const)(
 	"a %s of %s can be broken off by n8n's cancel signal: %s, as a create may be paid for already",
 	async (method, path, isKept) => {
@@ -167,11 +167,14 @@ it('refuses a test whose base URL cannot be used, and says why and what to enter
 	);
 });
 
-it('shows the key as a password, and asks for both fields, and not for models', () => {
+it('asks for the service first, shows the key as a password, and needs an address for the specification alone', () => {
 	expect(type.properties).toMatchObject([
-		{ name: 'baseUrl', type: 'string', required: true },
+		{ name: 'service', type: 'options', default: '' },
+		{ name: 'interface', displayOptions: { show: { service: ['other'] } } },
+		{ name: 'baseUrl', required: true, displayOptions: { show: { service: [''] } } },
 		{ name: 'apiKey', type: 'string', required: true, typeOptions: { password: true } },
 		{ name: 'models', type: 'fixedCollection', default: {} },
+		{ name: 'baseUrl', default: '', displayOptions: { hide: { service: [''] } } },
 	]);
 });
 

@@ -1,3 +1,4 @@
+import { SPECIFICATION } from '../../../nodes/MediaGeneration/service/services';
 import {
 	parseTaskRecord,
 	reasonOf,
@@ -14,11 +15,22 @@ const LINES = `${'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M
 
 describe('the state of a record', () => {
 	it.each([
-		['SUCCESS', ['SUCCESS', 'success', 'Success ']],
-		['FAILURE', ['FAILURE', 'Failure']],
-		['PENDING', ['PENDING', ' pending ']],
-		// The specification does not name these.
-		['PENDING', ['RUNNING', 'queued', 'PROCESSING', 'SUCCEEDED']],
+		[{ status: 'success', data: { id: 't', status: 'processing' } }, 'PENDING'],
+		[{ status: 'success', data: { status: 'processing' } }, 'PENDING'],
+		[{ id: 't', status: 'succeeded', output: { status: 'running' } }, 'SUCCESS'],
+		[{ status: 'ok', result: { task_id: 't', status: 'failed' } }, 'FAILURE'],
+	])('is that of the layer that names the task, or holds it: %j', (body, state) => {
+		const service = { ...SPECIFICATION, state: 'status' };
+		expect(parseTaskRecord('t', body, undefined, service).state).toBe(state);
+	});
+
+	it.each([
+		['SUCCESS', ['SUCCESS', 'success', 'Success ', 'SUCCEEDED', 'succeed', 'complete']],
+		['SUCCESS', ['completed', 'finished', 'done', 'Ready']],
+		['FAILURE', ['FAILURE', 'Failure', 'fail', 'FAILED', 'error', 'canceled', 'cancelled']],
+		['FAILURE', ['cancel', 'aborted', 'expired', 'rejected', 'moderated', 'Content Moderated']],
+		['PENDING', ['PENDING', ' pending ', 'RUNNING', 'queued', 'PROCESSING', 'dreaming']],
+		['PENDING', ['not ready', 'completing', 'IN_QUEUE', 'Task not found', 'unsuccessful']],
 	])('is %s where it is one of %j', (expected, states) => {
 		for (const state of states) expect(parse({ state }).state).toBe(expected);
 	});
@@ -246,7 +258,7 @@ describe('a record', () => {
 		[{ message: 'ok' }, undefined],
 		[{}, undefined],
 		// What the user sent.
-		[{ input: { message: 'Say hello' }, data: { error: 'no' } }, undefined],
+		[{ input: { message: 'Say hello' }, data: { prompt: 'no' } }, undefined],
 		[{ title: 'A harbour', description: 'At dawn' }, undefined],
 	])('that is a failure has its reason found in %j: %s', (fields, reason) => {
 		expect(parse({ state: 'FAILURE', ...fields })).toHaveProperty('reason', reason);
@@ -265,4 +277,55 @@ describe('a record', () => {
 		const long = reasonOf({ state: 'SUCCESS', text: 'x'.repeat(900) });
 		expect(long).toMatch(/^.{300}… \(929 characters\)$/);
 	});
+});
+
+/** Failed tasks as services write them, with the specification's name for the state. */
+it.each<[string, object, string | undefined]>([
+	[
+		'the words beside the state, and not the word of the envelope',
+		{ code: 0, message: 'SUCCEED', data: { taskId: 't', task_status_msg: 'Image is invalid' } },
+		'Image is invalid',
+	],
+	[
+		'the words in an object',
+		{
+			msg: 'success',
+			data: { failedReason: { node: 'KSampler', exception_message: 'No memory' } },
+		},
+		'No memory',
+	],
+	[
+		'words and not the code',
+		{ failure: 'A public figure', failureCode: 'SAFETY' },
+		'A public figure',
+	],
+	[
+		'words inside',
+		{ base_resp: { status_code: 1026, status_msg: 'input new_sensitive' } },
+		'input new_sensitive',
+	],
+	[
+		'a list of words',
+		{ details: { 'Moderation Reasons': ['Derivative Works'] } },
+		'Derivative Works',
+	],
+	['a code without words', { err_code: 'AuditSubmitIllegal' }, 'AuditSubmitIllegal'],
+	['a message about the state', { status_message: 'Face not detected' }, 'Face not detected'],
+	['no field of words', { errors: { duration: ['must be 5 or 10'] } }, undefined],
+	['no field of words', { failureDetails: { category: 'x', text: 'Violence' } }, undefined],
+	['a time', { failedAt: '2026-11-28T19:00:00Z', error_count: '3' }, undefined],
+])('the reason of a failure is found where a record has %s: %j', (_what, fields, reason) => {
+	const data: unknown = 'data' in fields ? fields.data : undefined;
+	const state = 'FAILURE';
+	const body = data ? { ...fields, data: { ...data, state } } : { ...fields, state };
+	expect(parse(body)).toHaveProperty('reason', reason);
+});
+
+it.each([
+	['Content Moderated', 'Content Moderated'],
+	['expired', 'expired'],
+	['failed', undefined],
+	['Error', undefined],
+])('the word %j of a state says why: %s', (state, reason) => {
+	expect(parse({ state })).toMatchObject({ state: 'FAILURE', reason });
 });
