@@ -62,10 +62,11 @@ export interface TaskEntry {
 	troubleAt?: number | undefined;
 	/** When the task was first read as a success without a usable link. */
 	linklessAt?: number | undefined;
-	/** Since when the service does not know the task. */
-	unknownAt?: number | undefined;
-	/** Since when its record says with an error code why it has no state. */
-	refusedAt?: number | undefined;
+	/**
+	 * How long the service has said in a row that it does not know the task, or by an error code why its record has no state;
+	 * milliseconds.
+	 */
+	denied?: { isRefusal: boolean; ms: number } | undefined;
 	/** Why the last download failed, and when to try it again. */
 	noFile?: string | undefined;
 	downloadAt?: number | undefined;
@@ -102,9 +103,9 @@ export function reopened(entry: TaskEntry): TaskEntry {
 /** An entry whose task is to be read again: links perish. A task that the service does not know gets no more time. */
 export function begunAnew(entry: TaskEntry): TaskEntry {
 	const { itemIndex, taskIndex, plan, state, taskId, doubtIn, record, sent } = entry;
-	const { costUsd, createdAt, failed, files, fields, unknownAt } = entry;
+	const { costUsd, createdAt, failed, files, fields, denied } = entry;
 	const known = { taskId, doubtIn, record, sent, costUsd, createdAt, failed, files, fields };
-	return { itemIndex, taskIndex, plan, state, ...known, unknownAt };
+	return { itemIndex, taskIndex, plan, state, ...known, denied };
 }
 
 /** Whether n8n has stored a result without its file, which was a data URI, and was not downloaded. */

@@ -20,12 +20,12 @@ const MINUTE_MS = 60_000;
 /** The longest pause between two reads of a task while its reads fail. */
 const LONGEST_PAUSE_MS = 30_000;
 
-/** How long the service must say that there is no such task: of a task that was never seen, and of a known one. */
-const FOREIGN_UNKNOWN_MS = 10_000;
-const KNOWN_UNKNOWN_MS = 5 * MINUTE_MS;
-
-/** How long a record must say with an error code why it has no state, until the task counts as failed. */
-const REFUSED_MS = 5 * MINUTE_MS;
+/**
+ * The rule of silence of all reads: so long the service must say that there is no such task, or by an error code why its record
+ * has no state. The time from one answer to the next counts, and a minute of it at most: a run that sleeps has asked seldom.
+ */
+const DENIED_MS = 5 * MINUTE_MS;
+const LONGEST_GAP_MS = MINUTE_MS;
 
 /** How long a success without a usable link is read again: the links may come a little later. */
 const LINKLESS_MS = 20_000;
@@ -149,7 +149,7 @@ const isGet = (plan: TaskPlan): boolean => plan.kind === 'read' && !plan.wait;
 export const timeOf = (plan: TaskPlan): number => (isGet(plan) ? GET_MS : plan.timeoutMs);
 
 function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number): Step {
-	const givenUp = errorOfAnswers(entry, view);
+	const givenUp = errorOfAnswers(entry);
 	if (givenUp) return { kind: 'failed', error: givenUp };
 	const endsAt = deadlineOf(entry, plan, view);
 	const nextAt = Math.max(entry.dueAt ?? now, view.readsPausedUntil);
@@ -165,22 +165,13 @@ function readStep(entry: TaskEntry, plan: TaskPlan, view: RunView, now: number):
 	return { kind: 'failed', error: lateError(entry, plan, view) };
 }
 
-/**
- * The error of a task about which the service has said for so long that there is no such task, or that it was refused.
- * Measured from answer to answer: a run that slept for an hour has asked once.
- */
-function errorOfAnswers(entry: TaskEntry, view: RunView): ItemError | undefined {
-	const { trouble, taskId = '', readAt = -Infinity } = entry;
-	const { unknownAt = Infinity, refusedAt = Infinity } = entry;
-	if (trouble === undefined) return undefined;
-	// A task that was read once exists, whatever an answer says then.
-	const isKnown = view.isOwn || entry.task !== undefined;
-	if (readAt - unknownAt >= (isKnown ? KNOWN_UNKNOWN_MS : FOREIGN_UNKNOWN_MS)) {
-		return ItemError.from(errorOf(trouble), knownJson(entry));
-	}
-	return readAt - refusedAt >= REFUSED_MS
+/** The error of a task about which the service has said for long enough that there is no such task, or that it was refused. */
+function errorOfAnswers({ denied, ...entry }: TaskEntry): ItemError | undefined {
+	const { trouble, taskId = '' } = entry;
+	if (trouble === undefined || denied === undefined || denied.ms < DENIED_MS) return undefined;
+	return denied.isRefusal
 		? refusedTask(trouble, ownFields(entry), taskId)
-		: undefined;
+		: ItemError.from(errorOf(trouble), knownJson(entry));
 }
 
 function afterSuccess(entry: TaskEntry, { output }: TaskPlan, view: RunView, now: number): Step {
@@ -242,11 +233,11 @@ export function noteRead(
 		Object.assign(entry, {
 			...{ task: answer, readAt: now, dueAt: now + readIntervalMs },
 			linklessAt: answer.state === 'SUCCESS' ? (entry.linklessAt ?? now) : undefined,
-			...{ trouble: undefined, troubleAt: undefined, unknownAt: undefined, refusedAt: undefined },
+			...{ trouble: undefined, troubleAt: undefined, denied: undefined },
 		});
 		return;
 	}
-	const { troubleAt = now, task, unknownAt = now, refusedAt = now } = entry;
+	const { troubleAt = now, task, readAt = now, denied } = entry;
 	// The service speaks of the task: such an answer is no trouble of the service. Otherwise each pause is about twice
 	// as long as the pause before it.
 	const pauseMs = answer.isNotYet
@@ -254,14 +245,16 @@ export function noteRead(
 		: Math.min(readIntervalMs + now - troubleAt, LONGEST_PAUSE_MS);
 	// A task of another run may be that of another account. A task of this run exists, whatever becomes of the key.
 	const isForeign = !isOwn && task === undefined && answer.isOfKey;
-	const isUnknown = answer.isNoSuchTask || isForeign;
+	const { isRefusal } = answer;
+	const isDenied = isRefusal || answer.isNoSuchTask || isForeign;
+	const gapMs = Math.min(now - readAt, LONGEST_GAP_MS);
+	const ms = denied?.isRefusal === isRefusal ? denied.ms + gapMs : 0;
 	Object.assign(entry, {
 		readAt: now,
 		dueAt: now + Math.max(pauseMs, answer.retryAfterMs ?? 0, MIN_READ_INTERVAL_MS),
 		trouble: storedError(ItemError.from(answer)),
 		troubleAt,
-		unknownAt: isUnknown ? unknownAt : undefined,
-		refusedAt: answer.isRefusal ? refusedAt : undefined,
+		denied: isDenied ? { isRefusal, ms } : undefined,
 	});
 }
 

@@ -74,6 +74,7 @@ const failed = { message: 'Overloaded', description: '', statusCode: undefined, 
 const again = { at: NOW + 5 * SECOND, until: NOW + MINUTE, deadline: NOW + HOUR, failure: failed };
 const now = NOW;
 const ago = (ms: number) => NOW - ms;
+const unknownFor = (ms: number) => ({ isRefusal: false, ms });
 
 const ORDERS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
 	['a task that was planned is ordered', entryOf(), {}, 'order now'],
@@ -354,42 +355,27 @@ const LIMITS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
 	],
 	[
 		'an own task is read while the service says for less than five minutes that there is none',
-		createdEntry({ ...waiting, trouble: downtime, unknownAt: ago(5 * MINUTE - 1) }),
+		createdEntry({ ...waiting, trouble: downtime, denied: unknownFor(5 * MINUTE - 1) }),
 		{},
 		'read in 2 s',
 	],
 	[
 		'an own task of which the service says for five minutes that there is none has failed',
-		createdEntry({ ...waiting, trouble: downtime, unknownAt: ago(5 * MINUTE) }),
+		createdEntry({ ...waiting, trouble: downtime, denied: unknownFor(5 * MINUTE) }),
 		{},
 		'failed: The service is down (task task-1)',
 	],
 	[
-		'an own task that was unknown once is read again after a sleep',
-		createdEntry({
-			...waiting,
-			...{ trouble: downtime, unknownAt: ago(15 * MINUTE), readAt: ago(15 * MINUTE), dueAt: now },
-		}),
-		{},
-		'read now',
-	],
-	[
-		'a task of another run is read while the service says for less than ten seconds that there is none',
-		foreignEntry({ trouble: downtime, unknownAt: ago(10 * SECOND - 1) }),
+		'a task of another run that was never read is read while the service says for less than five minutes that there is none',
+		foreignEntry({ task: undefined, trouble: downtime, denied: unknownFor(5 * MINUTE - 1) }),
 		FOREIGN,
 		'read in 2 s',
 	],
 	[
-		'a task of another run of which the service says for ten seconds that there is none has failed, if it was never read',
-		foreignEntry({ task: undefined, trouble: downtime, unknownAt: ago(10 * SECOND) }),
+		'a task of another run has failed when the service says so for five minutes',
+		foreignEntry({ task: undefined, trouble: downtime, denied: unknownFor(5 * MINUTE) }),
 		FOREIGN,
 		'failed: The service is down (task task-1)',
-	],
-	[
-		'an own task that is named by its id has five minutes, too',
-		foreignEntry({ trouble: downtime, unknownAt: ago(10 * SECOND) }),
-		{ isOwn: true },
-		'read in 2 s',
 	],
 	[
 		'a rounded time between two reads ends no wait',
@@ -539,21 +525,29 @@ describe('a task is found finished', () => {
 });
 
 describe("the service's lasting word that there is no such task", () => {
-	it.each<[string, Given, number, number]>([
-		['for ten seconds ends the wait for a foreign one that was never read', foreign, 10, 30],
-		['for five minutes ends the wait for a foreign one that was read', foreign, 300, 335],
-		['for five minutes ends the wait for an own one', {}, 300, 335],
-	])('%s', (_what, given, least, most) => {
-		const isKnown = least > 10;
-		const ended = reading([...(isKnown ? (['PENDING'] as const) : []), unknown()], given);
+	it.each<[string, Answer[], Given]>([
+		['a foreign one that was never read', [], foreign],
+		['a foreign one that was read', ['PENDING'], foreign],
+		['an own one', ['PENDING'], {}],
+	])('for five minutes ends the wait for %s', (_what, before, given) => {
+		const ended = reading([...before, unknown()], given);
 		expect(ended).toMatchObject({ end: 'failed', message: 'So it is (task task-1)' });
-		expect(ended.at).toBeGreaterThanOrEqual(least);
-		expect(ended.at).toBeLessThan(most);
+		expect(ended.at).toBeGreaterThanOrEqual(300);
+		expect(ended.at).toBeLessThan(335);
+	});
+
+	it('counts a minute at most from one answer to the next: a run that sleeps has asked seldom', () => {
+		const entry = createdEntry({ plan: plan({ timeoutMs: HOUR }) });
+		for (let nth = 0; nth <= 5; nth++) {
+			expect(entry.denied?.ms ?? 0).toBeLessThan(5 * MINUTE);
+			noteRead(entry, unknown(), VIEW, nth * 15 * MINUTE);
+		}
+		expect(entry.denied).toEqual({ isRefusal: false, ms: 5 * MINUTE });
 	});
 
 	it('is also a key that is refused for good, for a foreign task that was never read', () => {
 		const refused = error('unauthorized');
-		expect(reading([refused], foreign)).toMatchObject({ end: 'failed', reads: 4 });
+		expect(reading([refused], foreign)).toMatchObject({ end: 'failed' });
 		expect(reading(['PENDING', refused], foreign)).toMatchObject({ end: 'timeIsUp' });
 	});
 
