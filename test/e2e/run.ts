@@ -117,6 +117,14 @@ export class Run {
 		return await this.scene.client.listExecutions({ workflowId: this.workflowId });
 	}
 
+	/** The items of the short execution that a stop of this run has left. */
+	async left(): Promise<IDataObject[]> {
+		const ended = async () => (await this.others()).find(({ status }) => status === 'success');
+		await until('the short execution', MINUTE, async () => (await ended()) !== undefined);
+		const left = await this.scene.client.waitForExecution((await ended())!.id);
+		return itemsOf(succeeded(left), 'Starts by itself');
+	}
+
 	/** The other executions of the workflow, newest first. */
 	async others(): Promise<ExecutionSummary[]> {
 		return (await this.executions()).filter(({ id }) => id !== this.id);

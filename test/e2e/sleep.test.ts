@@ -244,11 +244,12 @@ describe('while it sleeps', () => {
 	);
 
 	story(
-		'a run that is stopped in a turn is found by its number, and goes on with its retry',
+		'a run that is stopped in a turn leaves a list of its tasks, is found by its number, and goes on with its retry',
 		async () => {
 			const run = await (await scene.startTurns('Stopped', COUNT)).inALaterTurn();
 			await run.stop();
-			await scene.logged(`'execution ${run.id}' as 'Task ID'`);
+			const left = (await run.left()).map(({ taskId }) => taskId);
+			expect(left).toEqual(expect.arrayContaining(run.taskIds.slice(0, 2)));
 			await run.expectRetryGoesOn(COUNT, 0);
 			// Later, since it changes the workflow.
 			const ids = (await run.fetched()).items.map(({ taskId }) => taskId);

@@ -64,7 +64,7 @@ async function rest({ time, n8n }: World, until: number): Promise<void> {
 
 /** The execution of the user's workflow that does the work, which may be a called one. */
 const workOf = ({ n8n }: World, row: Row): Row =>
-	n8n.rows.find(({ caller }) => caller?.executionId === row.id) ?? row;
+	n8n.rows.find(({ caller, start }) => caller?.executionId === row.id && start !== SUB) ?? row;
 
 /** Kills the process of an execution that is under way. @returns whether it was */
 function kill(here: World, row: Row): boolean {

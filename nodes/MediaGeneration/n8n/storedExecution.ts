@@ -4,7 +4,6 @@ import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
 import { internalsOf } from './internals';
-import { type FiledTask, filedTasks } from './taskFile';
 
 /** The key of a node's journal in the data of the node that n8n stores with the execution. */
 export const JOURNAL = 'journal';
@@ -56,51 +55,45 @@ async function readStored(context: IExecuteFunctions, id: string): Promise<Store
 	const inLog = `n8n's log names each task in a line with 'created task' and '(execution ${id},'. Enter these ids.`;
 	const read = await settled(context.getExecutionDataById(id));
 	const data = 'value' in read ? read.value : undefined;
-	// What has written a file may be at work still, and the look would disturb it.
-	const filed = data && isAwake(data) ? [] : await filedTasks(context, id);
-	const named = filed.flatMap(({ taskId }) => taskId ?? []);
-	if (data === undefined && named.length === 0) {
+	if (data === undefined) {
 		throw new ItemError(`n8n has no data of execution ${id}`, {
 			description: `Take the number from the list of executions of this workflow. n8n may have deleted the execution, or its data. ${inLog}`,
 		});
 	}
-	const stored = data ? [...inJournals(data), ...inOutputs(context, data)] : [];
-	// The name of a file has the workflow in it.
-	if (data && stored.length > 0 && !isOfWorkflow(context, data)) {
+	const stored = [...inJournals(data), ...inOutputs(context, data)];
+	if (stored.length > 0 && !isOfWorkflow(context, data)) {
 		throw new ItemError(`Execution ${id} is an execution of another workflow`, {
 			description:
 				'Run Task → Wait in the workflow that has created the tasks, or enter the ids of the tasks.',
 		});
 	}
-	const taskIds = [...new Set([...stored, ...named])];
-	if (taskIds.length > 0) return { id, taskIds, ...factsOf(data, filed) };
+	const taskIds = [...new Set(stored)];
+	if (taskIds.length > 0) return { id, taskIds, ...factsOf(data) };
 	throw new ItemError(`n8n has stored no task of execution ${id}`, {
 		description: inLog,
 	});
 }
 
-/** What the journals of an execution say, and what was written down beside it. */
-function factsOf(data: IRunExecutionData | undefined, filed: readonly FiledTask[]) {
-	const journals = data ? journalsOf(data).flatMap(({ kept }) => entriesIn(kept[JOURNAL])) : [];
-	const costs = new Map<unknown, number>();
-	for (const { taskId, costUsd, task } of [...filed, ...journals] as JournalEntry[]) {
-		if (taskId !== undefined) costs.set(taskId, task?.state === 'FAILURE' ? 0 : (costUsd ?? 0));
-	}
-	const inDoubt = [...filed.filter(({ taskId }) => taskId === undefined), ...journals].filter(
-		({ taskId, state = 'sent' }: JournalEntry) => taskId === undefined && state === 'sent',
-	);
+/** What the journals of an execution say. */
+function factsOf(data: IRunExecutionData) {
+	const journals = journalsOf(data).flatMap(({ kept }) => entriesIn(kept[JOURNAL]));
+	const created = journals.filter(({ taskId }) => taskId !== undefined);
+	const inDoubt = journals.filter(({ taskId, state }) => taskId === undefined && state === 'sent');
 	const isToOrder = ({ state, end }: JournalEntry) => state === 'free' && end === undefined;
-	const wakeAt = data && isAwake(data) ? data.waitTill : undefined;
+	const costOf = ({ costUsd = 0, task }: JournalEntry) => (task?.state === 'FAILURE' ? 0 : costUsd);
+	const wakeAt = isAwake(data) ? data.waitTill : undefined;
 	return {
-		costUsd: [...costs.values()].reduce((sum, each) => sum + each, 0),
-		unanswered: new Set(inDoubt.map(({ itemIndex }) => itemIndex)).size,
+		costUsd: created.reduce((sum, each) => sum + costOf(each), 0),
+		unanswered: inDoubt.length,
 		toOrder: journals.filter(isToOrder).length,
 		wakeAt: wakeAt ? new Date(wakeAt).getTime() : undefined,
 	};
 }
 
 /** What is read of an entry of a journal. */
-interface JournalEntry extends FiledTask {
+interface JournalEntry {
+	taskId?: string;
+	costUsd?: number;
 	state?: string;
 	end?: string;
 	task?: { state?: string };

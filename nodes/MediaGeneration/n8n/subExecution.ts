@@ -4,13 +4,16 @@ import { clock } from '../shared/clock';
 import { settled } from '../shared/promises';
 import { settingsOf } from './internals';
 
-/** An execution that this node starts, and in which it runs once more with other parameters. */
-interface SubExecution {
-	parameters: INodeParameters;
-	/** The names of the workflow and of its node, and a note in Markdown, for a person who opens the execution. */
+/** What a person sees who opens an execution that this node starts: the name of the workflow, and a note in Markdown. */
+interface Shown {
 	title: string;
-	nodeName: string;
 	note: string;
+}
+
+/** An execution in which this node runs once more, with other parameters and another name. */
+interface SubExecution extends Shown {
+	parameters: INodeParameters;
+	nodeName: string;
 }
 
 /** The limit for an n8n that never answers: the sub-execution sleeps long before. */
@@ -24,15 +27,54 @@ const QUESTION_GAP_MS = 50;
  * never begins again. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/callbacks.test.ts.
  *
  * @param items what the sub-execution begins with
- * @returns the id of the sub-execution
  * @throws n8n's error if n8n starts no sub-execution
  */
 export async function startSubExecution(
 	context: IExecuteFunctions,
-	how: SubExecution,
+	{ parameters, nodeName, ...shown }: SubExecution,
 	items: INodeExecutionData[],
+): Promise<void> {
+	const { type, typeVersion, credentials }: INode = context.getNode();
+	const again: INode = {
+		id: 'again',
+		name: nodeName,
+		type,
+		typeVersion,
+		position: [280, 0],
+		parameters,
+		...(credentials && { credentials }),
+	};
+	const executionId = await start(context, shown, items, again);
+	for (let questions = 1; questions <= MOST_QUESTIONS; questions++) {
+		const found = await settled(async () => await context.getExecutionDataById(executionId));
+		const data = 'value' in found ? found.value : undefined;
+		const isGone = 'value' in found && data === undefined;
+		if (isGone || data?.waitTill || data?.resultData.error) break;
+		await clock.sleep(questions * QUESTION_GAP_MS, undefined);
+	}
+}
+
+/**
+ * Leaves items in a short execution of their own, which stands in the list of executions of this workflow as a success. It can
+ * be started after a stop of this execution, too (n8n 2.41), shown by test/e2e/action.test.ts.
+ *
+ * @returns the id of the short execution
+ * @throws n8n's error if n8n starts no sub-execution
+ */
+export const leaveItems = async (
+	context: IExecuteFunctions,
+	shown: Shown,
+	items: INodeExecutionData[],
+): Promise<string> => await start(context, shown, items);
+
+/** @param again the node that runs in the execution, if there is one */
+async function start(
+	context: IExecuteFunctions,
+	shown: Shown,
+	items: INodeExecutionData[],
+	again?: INode,
 ): Promise<string> {
-	const code = codeOf(context, how);
+	const code = codeOf(context, shown, again);
 	const { executionId } = await context.executeWorkflow({ code }, items, undefined, {
 		doNotWaitToFinish: true,
 		parentExecution: {
@@ -41,21 +83,13 @@ export async function startSubExecution(
 			shouldResume: false,
 		},
 	});
-	for (let questions = 1; questions <= MOST_QUESTIONS; questions++) {
-		const found = await settled(async () => await context.getExecutionDataById(executionId));
-		const data = 'value' in found ? found.value : undefined;
-		const isGone = 'value' in found && data === undefined;
-		if (isGone || data?.waitTill || data?.resultData.error) break;
-		await clock.sleep(questions * QUESTION_GAP_MS, undefined);
-	}
 	return executionId;
 }
 
 const START = 'Starts by itself';
 
 /** The workflow of a sub-execution, which is in no list of workflows. */
-function codeOf(context: IExecuteFunctions, { parameters, title, nodeName, note }: SubExecution) {
-	const { type, typeVersion, credentials }: INode = context.getNode();
+function codeOf(context: IExecuteFunctions, { title, note }: Shown, again: INode | undefined) {
 	const now = new Date();
 	const trigger: INode = {
 		id: START,
@@ -73,15 +107,6 @@ function codeOf(context: IExecuteFunctions, { parameters, title, nodeName, note 
 		position: [0, -280],
 		parameters: { content: note, width: 620, height: 220 },
 	};
-	const again: INode = {
-		id: 'again',
-		name: nodeName,
-		type,
-		typeVersion,
-		position: [280, 0],
-		parameters,
-		...(credentials && { credentials }),
-	};
 	return {
 		// The id of the workflow itself, so that its list of executions shows this execution.
 		id: context.getWorkflow().id ?? '',
@@ -91,8 +116,10 @@ function codeOf(context: IExecuteFunctions, { parameters, title, nodeName, note 
 		isArchived: false,
 		createdAt: now,
 		updatedAt: now,
-		nodes: [trigger, sticky, again],
-		connections: { [START]: { main: [[{ node: nodeName, type: 'main' as const, index: 0 }]] } },
+		nodes: [trigger, sticky, ...(again ? [again] : [])],
+		connections: {
+			[START]: { main: again ? [[{ node: again.name, type: 'main' as const, index: 0 }]] : [] },
+		},
 		settings: {
 			...settingsOf(context),
 			// The engine v2 wakes no execution.
@@ -102,8 +129,8 @@ function codeOf(context: IExecuteFunctions, { parameters, title, nodeName, note 
 			callerPolicy: 'workflowsFromSameOwner' as const,
 			// The execution sleeps as long as its tasks may take. A limit counts from its start, and would end it before.
 			executionTimeout: -1,
-			// A success needs nobody. While the execution waits, n8n keeps it all the same.
-			saveDataSuccessExecution: 'none' as const,
+			// A success of a node needs nobody: while its execution waits, n8n keeps it all the same.
+			saveDataSuccessExecution: again ? ('none' as const) : ('all' as const),
 		},
 	};
 }

@@ -28,7 +28,8 @@ import { beforeItemsLeave, beginOrders, clearAtEnd, wakeUp } from './beginTurn';
 import { untilTurnEnds } from './bringTask';
 import { lostResults } from './deliver';
 import { endUnsent, goToSleep, isUnfinished, nextOrderAt } from './endTurn';
-import { explainStop, keepToTheEnd } from './keepTasks';
+import { explainStop } from './explainStop';
+import { tellEnd } from './progress';
 import { connectRun, orderedBy, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 
@@ -243,7 +244,7 @@ async function letOut(run: RunContext): Promise<INodeExecutionData[]> {
 	const missing = missingResults(entries.map(({ task }) => task));
 	if (missing !== undefined) showWarnings(context, [missing]);
 	journal.isEnded = true;
-	await keepToTheEnd(run);
+	await tellEnd(run);
 	return output;
 }
 

@@ -7,7 +7,6 @@ import { sleepAndRunAgain } from '../n8n/runAgain';
 import { LEAST_SLEEP_MS, nextLookAfter, nextWakeAt, type Sleeper } from '../n8n/wakes';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { keepOnWorker } from './keepTasks';
 import type { RunContext } from './runContext';
 import { tellProgress } from './progress';
 
@@ -34,7 +33,6 @@ export async function goToSleep(
 	const isAtLook = next.idleMs !== undefined;
 	const wakeAt = isAtLook ? now : wakeAtOf(journal, next, now);
 	journal.fallAsleep(wakeAt, next.idleMs);
-	await keepOnWorker(context, journal, next.turnStartedAt);
 	const toldAt = isAtLook ? (nextLookAfter(now) ?? now + LEAST_SLEEP_MS) : wakeAt;
 	tellProgress(context, journal, dateOf(toldAt).getTime());
 	return await suspend(context, journal, wakeAt);

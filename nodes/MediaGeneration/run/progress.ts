@@ -9,6 +9,7 @@ import { roundUsd } from '../service/money';
 import { hasEnded } from '../service/taskRecord';
 import { count } from '../shared/itemError';
 import { describeDeliveries } from './deliver';
+import type { RunContext } from './runContext';
 import { hint, showHints } from './runHints';
 
 /** How far a run is: what is created, finished and failed, and what it has cost so far. */
@@ -60,6 +61,14 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 	);
 }
 
+/** To be called when the items of a run leave, while the execution may go on for hours. */
+export async function tellEnd({ context, journal }: RunContext): Promise<void> {
+	highlight(context, progressOf(journal));
+	for (const text of await executionSummaries(context, journal.entries)) {
+		showHints(context, hint(text));
+	}
+}
+
 /** A young run sleeps a few seconds, over n8n's look. */
 const NEAR_MS = 15_000;
 
@@ -100,7 +109,7 @@ function momentOf(context: IExecuteFunctions, time: number, soonMs = SOON_MS): s
  * @param entries what was read
  * @returns a text for each execution
  */
-export async function executionSummaries(
+async function executionSummaries(
 	context: IExecuteFunctions,
 	entries: readonly TaskEntry[],
 ): Promise<string[]> {

@@ -18,11 +18,12 @@ import { buildWorkflow, CREDENTIAL, SOURCE, type TestWorkflow, typesOf } from '.
 import { pass, passTime, passUntil, time } from '../time';
 import { type Definition, enter, isTerminal, type Row } from './database';
 import { MemoryN8n } from './memoryN8n';
-import { callerOf, calls } from './nodes';
+import { callerOf, calls, nodeType } from './nodes';
 import type { Loaded } from './process';
 import { Randomness } from './randomness';
 
 const START_OF_SUB = 'n8n-nodes-base.executeWorkflowTrigger';
+const passes = nodeType(async (context) => await Promise.resolve([context.getInputData()]));
 
 /** An n8n for the workflow of a test. */
 export class WorkflowN8n extends MemoryN8n {
@@ -62,7 +63,7 @@ export class WorkflowN8n extends MemoryN8n {
 	load(): Loaded {
 		forgetLooks();
 		const types = typesOf(this.test);
-		const nodes = { ...types, [START_OF_SUB]: types.testItems!, calls };
+		const nodes = { ...types, [START_OF_SUB]: passes, calls };
 		return { nodes, credential: new MediaGenerationApi() };
 	}
 

@@ -1,0 +1,56 @@
+import type { INodeExecutionData } from 'n8n-workflow';
+
+import { WorkflowN8n, type StoredRun } from './n8n/workflowN8n';
+import { fromStored } from './stored';
+import { imageNode, item, jsonOf, many, MINUTE, prompts, SECOND, stage } from './support';
+import { passUntil } from './time';
+
+/** What a stop of an awake run leaves: a short execution of the workflow, with an item for each task. */
+
+const on = stage();
+
+/** The short executions of an n8n, and their items. */
+const leftIn = (n8n: WorkflowN8n) =>
+	n8n.rows
+		.filter(({ caller }) => caller !== undefined)
+		.map(({ status, data, definition }) => {
+			const { runData } = fromStored(data).resultData;
+			const items = Object.values(runData).flatMap(([run]) => run?.data?.main?.[0] ?? []);
+			return { status, nodes: definition?.nodes.length, tasks: jsonOf(items) };
+		});
+
+async function stopped(items: INodeExecutionData[], isReady: (run: StoredRun) => boolean) {
+	const run = new WorkflowN8n(on.workflow(imageNode(), items)).begin();
+	await passUntil(() => isReady(run));
+	await run.stop();
+	return run.n8n;
+}
+
+it('a stop of an awake run leaves item number, id and state of each task, and of an order without an answer', async () => {
+	const items = prompts('a', ...many(2, 60 * MINUTE), item('lost', { createStatus: 504 }));
+	const n8n = await stopped(items, () => on.elapsed > 20 * SECOND);
+	await passUntil(() => leftIn(n8n).length > 0);
+	await passUntil(() => leftIn(n8n).every(({ status }) => status === 'success'));
+	const [first, second, third] = on.taskIds;
+	expect(leftIn(n8n)).toEqual([
+		{
+			status: 'success',
+			// Nothing runs in it but its start.
+			nodes: 2,
+			tasks: [
+				{ item: 1, taskId: first, state: 'SUCCESS' },
+				{ item: 2, taskId: second, state: 'PENDING' },
+				{ item: 3, taskId: third, state: 'PENDING' },
+				{ item: 4, taskId: null, state: 'NOT KNOWN' },
+			],
+		},
+	]);
+});
+
+it('a stop of a run that sleeps, or that has ordered nothing, leaves no execution', async () => {
+	const asleep = await stopped(prompts(...many(1, 60 * MINUTE)), ({ isAsleep }) => isAsleep);
+	on.service.configure({ concurrencyLimit: 0 });
+	const waiting = await stopped(prompts('b'), () => on.creates.length > 1);
+	await passUntil(() => on.elapsed > 20 * MINUTE);
+	expect([asleep, waiting].flatMap(leftIn)).toEqual([]);
+});
