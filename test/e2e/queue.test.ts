@@ -1,40 +1,19 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { IDataObject } from 'n8n-workflow';
 
-import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/money';
 import { hasEnded, outputItems, until } from '../n8n/client';
 import { LEAN } from '../n8n/settings';
 import { missingForQueueMode } from './cluster';
 import { Lane } from './lane';
 import { unless } from './needs';
-import { bySenders, call, called, inARow, lanes, node, prompts, webhook } from './nodes';
+import { bySenders, call, called, inARow, lanes, prompts, webhook } from './nodes';
 import { statesOf, succeeded } from './run';
-import { AT_ONCE, openScene, type Order, type Scene } from './scene';
-import { missingForOwnServers, OwnPostgres, OwnRedis } from './servers';
+import { AT_ONCE, openScene, type Order } from './scene';
 import { Stage } from './stage';
 
 const { describe } = unless(missingForQueueMode(), 'Queue mode');
-const onOwnServers = unless(missingForOwnServers(), 'Restarts of PostgreSQL and Redis');
 
 const times = (count: number, switches: IDataObject) => Array<IDataObject>(count).fill(switches);
-
-/** @param mode of n8n for files */
-function testFiles(scene: Scene, mode: 'database' | 'filesystem'): void {
-	test(`a run that sleeps keeps its files (${mode}), and is woken on a worker`, async () => {
-		const switches = [{ latencyMs: 8_000 }, { latencyMs: 2_000, resultCount: 2 }];
-		const options = { ...AT_ONCE, downloadResults: true };
-		const run = await scene.startImages(switches, { options });
-		const items = outputItems(succeeded(await run.end()), 'Media');
-		expect(await run.others()).toEqual([]);
-		const files = items.flatMap(({ binary = {} }) => Object.values(binary));
-		expect(files.map(({ mimeType }) => mimeType)).toEqual(Array(3).fill('image/png'));
-		for (const { id = '' } of files) {
-			expect(id.split(':')[0]).toBe(mode === 'database' ? 'database' : 'filesystem-v2');
-			expect((await scene.client.file(id)).length).toBeGreaterThan(1_000);
-		}
-	});
-}
 
 describe('queue mode: one main, two webhook processors, two workers', () => {
 	const scene = openScene({
@@ -73,18 +52,6 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			await tenAtOnce([200, 1000], { parameters }, 'PENDING');
 		});
 
-		test('a caller whom a node is to answer gets the results', async () => {
-			const asked = webhook('Asked', { responseMode: 'responseNode' });
-			const slow = { suspendAfter: 0.02, additionalInput: { simulate: { latencyMs: 6_000 } } };
-			const order = scene.image({ prompt: 'A lighthouse', options: slow });
-			const answer = { respondWith: 'allIncomingItems', options: {} };
-			const answers = node('n8n-nodes-base.respondToWebhook', 'Answer', answer, 1.1);
-			const row = inARow(asked, order, answers);
-			const { response } = await scene.stage.callWebhook({ name: 'A node answers', ...row });
-			const [taskId] = scene.taskIds;
-			expect(await response.json()).toMatchObject([{ taskId, state: 'SUCCESS' }]);
-		});
-
 		test('trigger: an execution that a webhook has started finds the trigger of its own workflow', async () => {
 			const { collector, stage } = scene;
 			const order = scene.image({ prompt: 'A lighthouse', completion: 'trigger' });
@@ -97,7 +64,19 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		});
 	});
 
-	testFiles(scene, 'filesystem');
+	test('a run that sleeps keeps its files, and is woken on a worker', async () => {
+		const switches = [{ latencyMs: 8_000 }, { latencyMs: 2_000, resultCount: 2 }];
+		const options = { ...AT_ONCE, downloadResults: true };
+		const run = await scene.startImages(switches, { options });
+		const items = outputItems(succeeded(await run.end()), 'Media');
+		expect(await run.others()).toEqual([]);
+		const files = items.flatMap(({ binary = {} }) => Object.values(binary));
+		expect(files.map(({ mimeType }) => mimeType)).toEqual(Array(3).fill('image/png'));
+		for (const { id = '' } of files) {
+			expect(id.split(':')[0]).toBe('filesystem-v2');
+			expect((await scene.client.file(id)).length).toBeGreaterThan(1_000);
+		}
+	});
 
 	test('a worker is killed in turns that create: a retry at once pays for nothing twice, and when n8n has erased an execution the log names its tasks', async () => {
 		const { cluster } = scene.stage;
@@ -231,33 +210,6 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		await cluster.addWorker();
 	}, 300_000);
 
-	describe('two installs with one account', () => {
-		const other = openScene({
-			open: async () => await Stage.open({ env: LEAN, shared: scene.service }),
-		});
-
-		test('a task goes to the trigger it was created for, and starts each once', async () => {
-			const lane = await Lane.publish(scene);
-			const there = await other.publish();
-			const [address = ''] = lane.addresses;
-			// Tasks that are under way, and that the service calls back for.
-			const [own = [], others = []] = [address, there.address].map((url) =>
-				times(10, { prompt: 'A task' }).map(
-					(input) => scene.service.createTask(IMAGE_MODEL, input, url).taskId,
-				),
-			);
-			await scene.expectArrived(own);
-			await other.expectArrived(others);
-
-			const both = lane.finishedTasks(10);
-			for (let round = 0; round < 2; round++) {
-				await lane.deliverToEach(both, [address, there.address]);
-			}
-			await lane.expectRuns(10);
-			await other.expectArrived([...others, ...both]);
-		});
-	});
-
 	test('the API key is rotated while tasks are under way: nothing is lost, nothing is created twice', async () => {
 		const { client, service } = scene;
 		const { credential } = scene.stage;
@@ -299,120 +251,4 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 			await enterKey(credentialKey);
 		}
 	});
-});
-
-/** How long a server is away at least. What is tested does not depend on it. */
-const DOWN_MS = 3_000;
-
-/** On a busy machine it takes longer to come back than the ten seconds after which n8n ends itself where it has no Redis. */
-const WITHOUT_REDIS = { QUEUE_BULL_REDIS_TIMEOUT_THRESHOLD: '60000' };
-
-onOwnServers.describe('queue mode, on a PostgreSQL and a Redis of its own', () => {
-	let postgres: OwnPostgres;
-	let redis: OwnRedis;
-	const scene = openScene({
-		open: async () => {
-			postgres = await OwnPostgres.make();
-			redis = await OwnRedis.make();
-			await Promise.all([postgres.start(), redis.start()]);
-			const servers = { postgresPort: postgres.port, redisPort: redis.port };
-			const env = { ...LEAN, ...WITHOUT_REDIS, N8N_DEFAULT_BINARY_DATA_MODE: 'database' };
-			return await Stage.openInQueueMode({ workers: 1, webhooks: 1, servers, env });
-		},
-	});
-	// After the scene was closed.
-	afterAll(async () => {
-		await redis?.close();
-		await postgres?.close();
-	}, 60_000);
-
-	testFiles(scene, 'database');
-
-	/** A lane of 30 tasks: ten are held up in the worker, four are queued, and 16 are yet to be delivered. */
-	async function underWay() {
-		const lane = await Lane.publish(scene, { held: true });
-		const tasks = lane.finishedTasks(30);
-		const early = tasks.slice(0, 14);
-		await lane.deliverAll(early);
-		await scene.collector.untilHeld(10);
-		return { lane, early, late: tasks.slice(14) };
-	}
-
-	/** Delivers callbacks while a server is away for some seconds. */
-	async function deliverMeanwhile(lane: Lane, taskIds: string[], server: OwnPostgres | OwnRedis) {
-		const delivering = lane.deliverAll(taskIds);
-		await sleep(DOWN_MS);
-		await server.start();
-		await delivering;
-		scene.collector.openBarrier();
-	}
-
-	test.each([
-		['Redis', () => redis, 'SIGTERM'],
-		['PostgreSQL', () => postgres, 'SIGINT'],
-	] as const)(
-		'%s is restarted',
-		async (_, server, signal) => {
-			const { lane, late } = await underWay();
-			await server().stop(signal);
-			await deliverMeanwhile(lane, late, server());
-			await lane.expectRuns(30);
-		},
-		240_000,
-	);
-
-	test('PostgreSQL is away while executions go on: those that were lost are started by another delivery', async () => {
-		const { lane, early, late } = await underWay();
-		const { cluster } = scene.stage;
-		await postgres.stop('SIGINT');
-		scene.collector.openBarrier();
-		await sleep(DOWN_MS);
-		await postgres.start();
-		await lane.deliverAll(late);
-		await scene.collector.settle(26);
-		const account = await lane.settle({ mayHang: true });
-		expect(account).toMatchObject({ duplicates: 0 });
-		expect(account.losses).toBeLessThanOrEqual(4);
-
-		// As after five minutes: it has forgotten whose executions n8n had stored.
-		await cluster.webhooks[0]?.kill();
-		await cluster.restartWebhook(0);
-		await lane.deliverAll([...early, ...late]);
-		await lane.expectRuns(30, { mayHang: true });
-	}, 300_000);
-
-	test('PostgreSQL is away just when a run that orders goes to sleep: the run stays awake, then goes on, and orders each item once', async () => {
-		const count = 16;
-		const run = await (await scene.startTurns('Cut', count)).inALaterTurn();
-		await postgres.stop('SIGINT');
-		const { sleeps } = run;
-		// Longer than a turn lasts here.
-		await sleep(8_000);
-		expect(run.sleeps).toBe(sleeps);
-		await postgres.start();
-		expect(statesOf(succeeded(await run.end()))).toEqual(Array(count).fill('SUCCESS'));
-		expect(run.tasks).toHaveLength(count);
-		expect(run.sleeps).toBeGreaterThan(sleeps);
-	}, 300_000);
-
-	test('Redis is restarted and has kept nothing: those that were queued can be retried from the list', async () => {
-		const { lane, late } = await underWay();
-		await redis.stop('SIGTERM');
-		redis.loseData();
-		await deliverMeanwhile(lane, late, redis);
-		await scene.collector.settle(26);
-		const account = await lane.settle();
-		expect(account).toMatchObject({ executions: { new: 4 }, runs: 26, duplicates: 0, losses: 4 });
-
-		// n8n looks for such executions when it starts, and every three hours.
-		const { stage } = scene;
-		await stage.killAndRestart();
-		await until('n8n to notice', 120_000, () => {
-			return stage.cluster.executions(lane.workflowId).crashed === 4;
-		});
-		for (const id of stage.cluster.executionIds(lane.workflowId, 'crashed')) {
-			await scene.client.retryExecution(id);
-		}
-		await lane.expectRuns(30);
-	}, 300_000);
 });

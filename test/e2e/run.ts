@@ -164,13 +164,16 @@ export function succeeded(execution: Execution): Execution {
 	return execution;
 }
 
+/** Declares a story. */
+export type Story = (title: string, happen: () => Promise<void>) => void;
+
 /**
  * For stories that happen at the same time: all of them begin before the first test, and each test waits for its own.
  *
  * @param pauseMs between the beginnings of two of them
  * @returns declares a story
  */
-export function atTheSameTime(declare: jest.It, pauseMs: number, limitMs = 8 * MINUTE) {
+export function atTheSameTime(declare: jest.It, pauseMs: number, limitMs = 8 * MINUTE): Story {
 	const stories = new Map<string, () => Promise<void>>();
 	const outcomes = new Map<string, Promise<void>>();
 	beforeAll(async () => {
@@ -182,7 +185,7 @@ export function atTheSameTime(declare: jest.It, pauseMs: number, limitMs = 8 * M
 			await sleep(pauseMs);
 		}
 	}, 900_000);
-	return (title: string, happen: () => Promise<void>): void => {
+	return (title, happen) => {
 		stories.set(title, happen);
 		declare(title, async () => await outcomes.get(title), limitMs);
 	};

@@ -94,6 +94,25 @@ export function openScene({ env, open, clears = true }: SceneOptions = {}): Scen
 	return scene;
 }
 
+/**
+ * Another account of the same n8n.
+ *
+ * @param clears whether each test finds the service and the collector as if no test had been before
+ */
+export function openAccount(of: Scene, clears = true): Scene {
+	const scene = new Scene();
+	beforeAll(async () => {
+		scene.stage = await of.stage.withAnotherAccount();
+		scene.collector = await Collector.open();
+	});
+	afterAll(async () => {
+		await scene.collector?.close();
+		await scene.stage?.service.close();
+	});
+	if (clears) beforeEach(() => scene.clear());
+	return scene;
+}
+
 /** A stage, and the words in which tests tell what happens there. */
 export class Scene {
 	stage!: Stage;
@@ -178,7 +197,7 @@ export class Scene {
 		const before = stopped();
 		await this.client.stopExecution(latest?.id ?? '');
 		const stoppedAt = Date.now();
-		await until('the end of the run', 60_000, () => stopped() > before);
+		await until('the end of the run', 2 * 60_000, () => stopped() > before);
 		await sleep(HEARD_MS);
 		const { creates } = this;
 		expect(creates.length).toBeLessThan(ALL_AT_ONCE);

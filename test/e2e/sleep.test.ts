@@ -14,7 +14,6 @@ import {
 	node,
 	prompts,
 	to,
-	webhook,
 	type Wired,
 	withField,
 } from './nodes';
@@ -422,78 +421,5 @@ describe('while it sleeps', () => {
 		console.log(`200 tasks: ${run.reads} reads, ${run.sleeps} sleeps`);
 		// A turn that has news reads each task once, and a look one of them.
 		expect(run.reads).toBeLessThan(1_000);
-	});
-});
-
-describe('whose caller waits', () => {
-	beforeEach(() => scene.clear());
-
-	/** Shorter than the tasks of a test take, minutes. */
-	const SLOW = { suspendAfter: 0.02, additionalInput: { simulate: { latencyMs: 6_000 } } };
-	const lighthouse = () => scene.image({ prompt: 'A lighthouse', options: SLOW });
-
-	/** Publishes a workflow that this webhook starts, which can be started by hand, too, and calls it. */
-	async function answerOf(asked: INode) {
-		const { client, stage } = scene;
-		const { nodes, connections } = inARow(asked, lighthouse());
-		const byHand = manualTrigger();
-		const { id, response } = await stage.callWebhook({
-			name: 'Answers',
-			nodes: [...nodes, byHand],
-			connections: { ...connections, [byHand.name]: { main: to('Media') } },
-		});
-		const text = await response.text();
-		expect(scene.tasks.map(({ record }) => record.state)).toEqual(['SUCCESS']);
-		const executions = await client.listExecutions({ workflowId: id });
-		expect(executions.map(({ status }) => status)).toEqual(['success']);
-		return { text, id };
-	}
-
-	test('a webhook that answers with its last node gives the results; started by hand, the run sleeps', async () => {
-		const { client } = scene;
-		const last = { responseMode: 'lastNode', responseData: 'allEntries' };
-		const { text, id } = await answerOf(webhook('Asked', last));
-		const [taskId] = scene.taskIds;
-		expect(JSON.parse(text)).toMatchObject([{ taskId, state: 'SUCCESS' }]);
-		await client.unpublish(id);
-		// Nobody waits for an answer.
-		const byHand = await client.run(id);
-		await client.waitForSuspension(byHand);
-		await client.stopExecution(byHand);
-	});
-
-	test('the stream of a webhook that streams its answer ends when the results are there', async () => {
-		await answerOf({ ...webhook('Asked', { responseMode: 'streaming' }), typeVersion: 2.1 });
-	});
-
-	test('an evaluation measures the results', async () => {
-		const { client } = scene;
-		const { path } = await client.dataTables();
-		const columns = [{ name: 'prompt', type: 'string' }];
-		const table = await client.send<{ id: string }>('POST', path, { name: 'Cases', columns });
-		const cases = { data: [{ prompt: 'A lighthouse' }], returnType: 'id' };
-		await client.send('POST', `${path}/${table.id}/insert`, cases);
-		const dataTableId = { __rl: true, mode: 'id', value: table.id };
-		const read = { source: 'dataTable', dataTableId };
-		const value = "={{ +($json.state === 'SUCCESS') }}";
-		const assignments = [{ id: '1', name: 'done', type: 'number', value }];
-		const metric = { metric: 'customMetrics', metrics: { assignments } };
-		const metrics = { operation: 'setMetrics', ...metric };
-		const workflow = await client.createWorkflow({
-			name: 'Is evaluated',
-			...inARow(
-				node('n8n-nodes-base.evaluationTrigger', 'Cases', read, 4.7),
-				scene.image({ options: SLOW }),
-				node('n8n-nodes-base.evaluation', 'Metrics', metrics, 4.7),
-			),
-		});
-		const runs = `/rest/workflows/${workflow.id}/test-runs`;
-		await client.send('POST', `${runs}/new`, {});
-		let ended: IDataObject = {};
-		await until('the evaluation to end', MINUTE, async () => {
-			[ended = {}] = await client.get<IDataObject[]>(runs);
-			return ended.status === 'completed';
-		});
-		expect(ended).toMatchObject({ finalResult: 'success', metrics: { done: 1 } });
 	});
 });

@@ -103,6 +103,16 @@ export class Stage {
 		}
 	}
 
+	/** The same n8n with a service of its own: another account. */
+	async withAnotherAccount(): Promise<Stage> {
+		const service = await startService({ settings: { latencyMs: 500 } });
+		const { id, name } = await this.client.createCredential('Another', 'mediaGenerationApi', {
+			baseUrl: service.url,
+			apiKey: service.apiKey,
+		});
+		return new Stage(service, this.n8n, this.client, { id, name }, this.env, true, this.ownCluster);
+	}
+
 	/** The further processes of an n8n in queue mode. @throws where there are none */
 	get cluster(): Cluster {
 		if (this.ownCluster === undefined) throw new Error('This n8n is one process.');

@@ -125,8 +125,8 @@ export const nodeContext = (context: IExecuteFunctions): IDataObject =>
 
 /**
  * Has the error that the node throws next end the execution. *On Error* would let the input of the node out. It relies on
- * n8n reading the settings of the node object on its stack after the error (n8n 2.41), shown by test/e2e/action.test.ts and
- * test/e2e/callbacks.test.ts.
+ * n8n reading the settings of the node object on its stack after the error (n8n 2.41), shown by test/e2e/process/facts.ts and
+ * test/e2e/process/callbacks.ts.
  */
 export function endWithError(context: IExecuteFunctions): void {
 	Object.assign(runningNode(context), { onError: 'stopWorkflow', continueOnFail: false });
@@ -187,7 +187,7 @@ export function isCalled(context: IExecuteFunctions): boolean {
  * that is the tool. A caller that orders again then pays twice. The agent of a chat waits for as long as it takes.
  *
  * It relies on n8n's execution context, which a sub-workflow takes over from its caller (n8n 2.41), shown by
- * test/e2e/tool.test.ts. In one process an MCP server calls its tools before it has an execution: then the context names
+ * test/e2e/tools.test.ts. In one process an MCP server calls its tools before it has an execution: then the context names
  * no trigger.
  */
 export function hangsUp(context: IExecuteFunctions): boolean {

@@ -18,7 +18,7 @@ let fallbackWasLogged = false;
  * decides: atomically, for all processes, across restarts. The cost does not grow with the number of names. Rows stay
  * until n8n's store is cleared or the workflow is deleted.
  *
- * It relies on an inside of n8n 2.41, shown by test/e2e/callbacks.test.ts: the helper takes the name of the row from the
+ * It relies on an inside of n8n 2.41, shown by test/e2e/process/callbacks.ts: the helper takes the name of the row from the
  * `id` of the node object that the context was made with, synchronously, during the call. During that call the `id` has
  * a digest of the name behind it. If a version of n8n does not read the `id` then, the helper uses the row of the node,
  * as n8n documents, and the log says so once.

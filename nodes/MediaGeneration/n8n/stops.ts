@@ -26,7 +26,7 @@ const GAP_MS = 40;
 /**
  * Looks for the stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker
  * hears nothing if a webhook processor started the execution, and a sub-workflow hears nothing if somebody stops its
- * caller: shown on n8n 2.41 by test/e2e/action.test.ts and test/e2e/queue.test.ts. Only these runs ask.
+ * caller: shown on n8n 2.41 by test/e2e/process/facts.ts and test/e2e/queue.test.ts. Only these runs ask.
  *
  * @returns a function to be called before each order, which says whether n8n had stored a stop when it was asked last:
  *   just now, for each order anew, unless the question is costly. It throws Stopped if the execution was stopped.

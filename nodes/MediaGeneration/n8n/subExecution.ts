@@ -24,7 +24,7 @@ const QUESTION_GAP_MS = 50;
  * Starts a sub-execution that nobody waits for, with this very node under other parameters, and with the settings of this
  * workflow. The list of executions of this workflow shows the sub-execution. Its node is to sleep at once
  * (`sleepAndRunAgain`): this call returns when n8n has stored it asleep, because an execution that dies before it sleeps
- * never begins again. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/callbacks.test.ts.
+ * never begins again. It relies on `executeWorkflow({ code })` (n8n 2.41), shown by test/e2e/process/checks.ts.
  *
  * @param items what the sub-execution begins with
  * @throws n8n's error if n8n starts no sub-execution
@@ -56,7 +56,7 @@ export async function startSubExecution(
 
 /**
  * Leaves items in a short execution of their own, which stands in the list of executions of this workflow as a success. It can
- * be started after a stop of this execution, too (n8n 2.41), shown by test/e2e/action.test.ts.
+ * be started after a stop of this execution, too (n8n 2.41), shown by test/e2e/process/callers.ts.
  *
  * @returns the id of the short execution
  * @throws n8n's error if n8n starts no sub-execution

@@ -4,11 +4,22 @@ import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../n8n/languageModel';
 import { until } from '../n8n/client';
 import { called, inARow, node, to } from './nodes';
-import { openScene } from './scene';
+import { atTheSameTime } from './run';
+import { openAccount, openScene, type Scene } from './scene';
+import { Stage } from './stage';
+import { testExamples } from './tools/examples';
 
 const PROMPT = 'A picture of a red fox';
 
-const scene = openScene();
+/** An n8n with the editor, a language model, and all of its tools: agents, MCP servers, and the examples. */
+const scene = openScene({ open: async () => await Stage.open(), clears: false });
+const account = openAccount(scene);
+
+/** Accounts of the stories that take a minute. */
+const slow = openAccount(scene, false);
+const long = openAccount(scene, false);
+const story = atTheSameTime(test, 500);
+
 let model: LanguageModel;
 let modelCredential: { id: string; name: string };
 
@@ -22,11 +33,10 @@ beforeAll(async () => {
 afterAll(async () => await model?.close());
 
 /** The action node as a tool, with a prompt that the agent writes, and the description that comes with the node. */
-const pictureTool = (parameters: IDataObject = {}, simulate: IDataObject = {}): INode => ({
-	...scene.media({
+const pictureTool = (at: Scene, simulate: IDataObject = {}): INode => ({
+	...at.media({
 		prompt: "={{ $fromAI('prompt', 'What the picture shows', 'string') }}",
 		options: { additionalInput: JSON.stringify({ simulate }) },
-		...parameters,
 	}),
 	name: 'Picture',
 	type: 'n8n-nodes-media-generation.mediaGenerationTool',
@@ -42,8 +52,8 @@ const workflowTool = (workflowId: string): INode => {
 	return node('@n8n/n8n-nodes-langchain.toolWorkflow', 'Picture', parameters, 2.2);
 };
 
-/** A workflow whose agent, of this version, has the tool. */
-async function agentWorkflow(version: number, tool: INode): Promise<string> {
+/** A workflow whose agent has the tool. */
+async function agentWorkflow(tool: INode): Promise<string> {
 	const langchain = '@n8n/n8n-nodes-langchain';
 	const trigger = node(`${langchain}.chatTrigger`, 'Chat', { options: {} }, 1.4);
 	const chat = { ...trigger, webhookId: crypto.randomUUID() };
@@ -55,7 +65,7 @@ async function agentWorkflow(version: number, tool: INode): Promise<string> {
 		...node(`${langchain}.lmChatOpenAi`, 'Model', chosen, 1.3),
 		credentials: { openAiApi: modelCredential },
 	};
-	const agent = node(`${langchain}.agent`, 'Agent', { options: {} }, version);
+	const agent = node(`${langchain}.agent`, 'Agent', { options: {} }, 3.1);
 	const connections: IConnections = {
 		Chat: { main: to('Agent') },
 		Model: { ai_languageModel: [[{ node: 'Agent', type: 'ai_languageModel', index: 0 }]] },
@@ -63,13 +73,13 @@ async function agentWorkflow(version: number, tool: INode): Promise<string> {
 	};
 	const nodes = [chat, languageModel, agent, tool];
 	const settings = { executionOrder: 'v1' as const };
-	const definition = { name: `Agent ${version}`, nodes, connections, settings };
+	const definition = { name: 'Agent', nodes, connections, settings };
 	return (await scene.client.createWorkflow(definition)).id;
 }
 
 /** What the agent's model was handed by the tool, after the user has said something. */
-async function toolSays(version: number, tool: INode): Promise<{ said: string; output: unknown }> {
-	const id = await agentWorkflow(version, tool);
+async function toolSays(tool: INode): Promise<{ said: string; output: unknown }> {
+	const id = await agentWorkflow(tool);
 	const before = model.requests.length;
 	const { output } = await scene.client.chat(id, 'Chat', PROMPT);
 	const messages = model.requests.slice(before).flatMap((request) => request.messages);
@@ -77,11 +87,11 @@ async function toolSays(version: number, tool: INode): Promise<{ said: string; o
 	return { said: typeof last === 'string' ? last : JSON.stringify(last), output };
 }
 
-describe.each([2, 2.2, 3, 3.1])('an agent of version %d', (version) => {
+describe('an agent', () => {
 	it('reads the description, makes one picture, and gets what it can use', async () => {
-		const { said, output } = await toolSays(version, pictureTool());
-		const [task] = scene.tasks;
-		expect(scene.tasks).toHaveLength(1);
+		const { said, output } = await toolSays(pictureTool(account));
+		const [task] = account.tasks;
+		expect(account.tasks).toHaveLength(1);
 		expect(task?.record.input.prompt).toBe(PROMPT);
 		const offered = model.requests.at(-1)?.tools?.[0]?.function;
 		expect(offered?.description).toContain('Generates one image from a text prompt');
@@ -91,13 +101,15 @@ describe.each([2, 2.2, 3, 3.1])('an agent of version %d', (version) => {
 	});
 
 	it('gets the reason of a failed task, and the workflow goes on', async () => {
-		const tool = pictureTool({}, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
-		const { said, output } = await toolSays(version, tool);
+		const tool = pictureTool(account, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
+		const { said, output } = await toolSays(tool);
 		expect(said).toContain('Unsafe prompt');
 		expect(said).toContain('Change the prompt');
 		expect(output).toContain('Unsafe prompt');
 	});
 });
+
+describe('the examples', () => testExamples(account, () => model));
 
 /** The client of the MCP library, as far as it is used here. */
 interface McpClient {
@@ -113,94 +125,87 @@ interface McpClient {
 const mcp = <T>(file: string) =>
 	createRequire(scene.stage.n8n.install.n8nScript)(`@modelcontextprotocol/sdk/client/${file}`) as T;
 
-describe('an MCP server', () => {
-	let client: McpClient;
-	beforeEach(() => {
-		const { Client } = mcp<{ Client: new (who: object) => McpClient }>('index.js');
-		client = new Client({ name: 'test', version: '1.0.0' });
+/** Publishes a server that offers one tool. @returns a client that is connected to it */
+async function connect(tool: INode): Promise<McpClient> {
+	const { Client } = mcp<{ Client: new (who: object) => McpClient }>('index.js');
+	const client = new Client({ name: 'test', version: '1.0.0' });
+	const path = crypto.randomUUID();
+	const type = '@n8n/n8n-nodes-langchain.mcpTrigger';
+	const trigger = { ...node(type, 'Server', { path }, 2), webhookId: path };
+	const connections: IConnections = {
+		Picture: { ai_tool: [[{ node: 'Server', type: 'ai_tool', index: 0 }]] },
+	};
+	const nodes = [trigger, tool];
+	const { id } = await scene.client.createWorkflow({ name: 'MCP', nodes, connections });
+	await scene.client.publish(id);
+	const url = new URL(`${scene.stage.webhookUrl}/mcp/${path}`);
+	await until('the MCP server to answer', 30_000, async () => {
+		const { StreamableHTTPClientTransport: Transport } = mcp<{
+			StreamableHTTPClientTransport: new (to: URL) => object;
+		}>('streamableHttp.js');
+		// A transport connects once.
+		const isRefused = client.connect(new Transport(url)).catch(() => true);
+		return (await isRefused) !== true;
 	});
-	afterEach(async () => await client.close());
+	return client;
+}
 
-	/** Publishes a server that offers one tool, and connects to it. */
-	async function connect(tool: INode): Promise<void> {
-		const path = crypto.randomUUID();
-		const type = '@n8n/n8n-nodes-langchain.mcpTrigger';
-		const trigger = { ...node(type, 'Server', { path }, 2), webhookId: path };
-		const connections: IConnections = {
-			Picture: { ai_tool: [[{ node: 'Server', type: 'ai_tool', index: 0 }]] },
-		};
-		const nodes = [trigger, tool];
-		const { id } = await scene.client.createWorkflow({ name: 'MCP', nodes, connections });
-		await scene.client.publish(id);
-		const url = new URL(`${scene.stage.webhookUrl}/mcp/${path}`);
-		await until('the MCP server to answer', 30_000, async () => {
-			const { StreamableHTTPClientTransport: Transport } = mcp<{
-				StreamableHTTPClientTransport: new (to: URL) => object;
-			}>('streamableHttp.js');
-			// A transport connects once.
-			const isRefused = client.connect(new Transport(url)).catch(() => true);
-			return (await isRefused) !== true;
-		});
-	}
+/** Calls a tool as any client does, which waits for a minute. @returns its answer, which is no error as a rule */
+async function callTool(client: McpClient, mayFail = false): Promise<string> {
+	const begunAt = Date.now();
+	const call = { name: 'Picture', arguments: { prompt: PROMPT } };
+	const { content, isError = false } = await client.callTool(call);
+	expect(isError).toBe(mayFail && isError);
+	expect(Date.now() - begunAt).toBeLessThan(60_000);
+	await client.close();
+	return content.map(({ text = '' }) => text).join('\n');
+}
 
-	/** Calls the tool as any client does, which waits for a minute. @returns its answer, which is no error as a rule */
-	async function call(mayFail = false): Promise<string> {
-		const call = { name: 'Picture', arguments: { prompt: PROMPT } };
-		const { content, isError = false } = await client.callTool(call);
-		expect(isError).toBe(mayFail && isError);
-		return content.map(({ text = '' }) => text).join('\n');
-	}
-
+describe('an MCP server', () => {
 	it('offers the tool with its description and answers with what the client can use', async () => {
-		await connect(pictureTool());
+		const client = await connect(pictureTool(account));
 		const { tools } = await client.listTools();
 		const [tool] = tools;
 		expect(tool?.description).toContain('Generates one image from a text prompt');
 		expect(Object.keys(tool?.inputSchema.properties ?? {})).toEqual(['prompt']);
-		const text = await call();
+		const text = await callTool(client);
 		const [item = {}] = JSON.parse(text) as object[];
 		const fields = ['taskId', 'state', 'resultUrls', 'creditsConsumed', 'estimatedCostUsd'];
 		expect(Object.keys(item)).toEqual(fields);
-		expect(scene.tasks).toHaveLength(1);
+		expect(account.tasks).toHaveLength(1);
 	});
 
-	it.each(['trickles', 'trickles from its head'])(
-		'answers within that minute, too, if the answer to the create %s: nobody orders it again',
-		async (fate) => {
-			scene.service.configure({ createWay: { fate, everyMs: 10_000 } as never });
-			await connect(pictureTool());
-			const begunAt = Date.now();
-			const text = await call();
-			expect(Date.now() - begunAt).toBeLessThan(58_000);
+	story(
+		'answers within the minute that clients wait, also if the answer to the create trickles: nobody orders it again',
+		async () => {
+			slow.service.configure({ createWay: { fate: 'trickles from its head', everyMs: 10_000 } });
+			const text = await callTool(await connect(pictureTool(slow)));
 			const [item = {}] = JSON.parse(text) as IDataObject[];
 			expect(item.error).toContain('It is not known whether the task was created');
-			expect(scene.tasks).toHaveLength(1);
+			expect(slow.tasks).toHaveLength(1);
 			expect(item.next).toContain('Do not order it again');
 		},
-		180_000,
 	);
 
-	it('answers within the minute that clients wait, with the task that goes on', async () => {
-		await connect(pictureTool({}, { latencyMs: 3_600_000 }));
-		const text = await call();
-		const [taskId] = scene.taskIds;
+	story('answers within the minute that clients wait, with the task that goes on', async () => {
+		const text = await callTool(await connect(pictureTool(long, { latencyMs: 3_600_000 })));
+		const [taskId] = long.taskIds;
 		const next = expect.stringContaining('Do not order it again') as string;
 		expect(JSON.parse(text)).toMatchObject([{ taskId, state: 'PENDING', next }]);
-	}, 180_000);
+	});
 
-	it('answers so, too, if the tool is a workflow with the node in it, which finds the server by the context that n8n hands on', async () => {
-		const { client } = scene;
-		const simulate = { latencyMs: 90_000 };
-		const order = scene.image({ prompt: PROMPT, options: { additionalInput: { simulate } } });
-		const row = inARow(called(), order);
-		const { id } = await client.createWorkflow({ name: 'Tool of the server', ...row });
-		await client.publish(id, []);
-		await connect(workflowTool(id));
-		const begunAt = Date.now();
-		const text = await call(true);
-		expect(Date.now() - begunAt).toBeLessThan(60_000);
-		expect(text).toContain(`task ${scene.taskIds[0]}`);
-		expect(text).toContain('do not order it again');
-		expect(scene.tasks).toHaveLength(1);
-	}, 180_000);
+	story(
+		'answers so, too, if the tool is a workflow with the node in it, which finds the server by the context that n8n hands on',
+		async () => {
+			const simulate = { latencyMs: 90_000 };
+			const order = scene.image({ prompt: PROMPT, options: { additionalInput: { simulate } } });
+			const row = inARow(called(), order);
+			const { id } = await scene.client.createWorkflow({ name: 'Tool of the server', ...row });
+			await scene.client.publish(id, []);
+			const text = await callTool(await connect(workflowTool(id)), true);
+			expect(text).toContain(`task ${scene.taskIds[0]}`);
+			expect(text).toContain('do not order it again');
+			expect(scene.tasks).toHaveLength(1);
+		},
+	);
 });

@@ -1,0 +1,30 @@
+import { join } from 'node:path';
+
+import { shortMinute } from '../n8n/settings';
+import { testCallbacks } from './process/callbacks';
+import { testCallers } from './process/callers';
+import { testChecks } from './process/checks';
+import { testCredential } from './process/credential';
+import { MINUTE_HERE, testFacts } from './process/facts';
+import { atTheSameTime } from './run';
+import { openAccount, openScene } from './scene';
+
+/**
+ * One process of n8n. What takes minutes, because n8n looks once a minute, happens beside the tests that come one after the
+ * other, on an account of its own.
+ */
+const scene = openScene({
+	env: { ...shortMinute(MINUTE_HERE), N8N_CUSTOM_EXTENSIONS: join(__dirname, 'trial') },
+	clears: false,
+});
+const account = openAccount(scene);
+const story = atTheSameTime(test, 500);
+
+describe('one after the other', () => {
+	describe('what n8n does', () => testFacts(account));
+	describe('a caller who waits', () => testCallers(account));
+	describe('callbacks', () => testCallbacks(account));
+	describe('the credential', () => testCredential(account));
+});
+
+describe('at the same time', () => testChecks(scene, story));
