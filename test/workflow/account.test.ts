@@ -1,7 +1,7 @@
 import type { ICredentialsHelper, IDataObject } from 'n8n-workflow';
 
 import { additionalData } from './engine';
-import { field, imageNode, keepsGoing, stage, text } from './support';
+import { fails, field, IMAGE_MODEL, imageNode, keepsGoing, prompts, stage, text } from './support';
 
 const on = stage();
 
@@ -63,4 +63,69 @@ it('a credential without an expression is not looked up for each item', async ()
 	const { apiKey } = on.service;
 	await on.run(imageNode(), rows(apiKey, apiKey, apiKey), { host: { credentialsHelper } });
 	expect(getDecrypted.mock.calls.length).toBeLessThanOrEqual(2);
+});
+
+describe('an account that runs dry, or whose key is refused,', () => {
+	const NINE = Array.from({ length: 9 }, (_, index) => `Prompt ${index}`);
+	const out = { status: 402, after: 1 };
+	const revoked = { status: 401, after: 1 };
+
+	it.each([
+		['credits, If Some Items Fail: Keep All Items', out, {}],
+		['credits, Stop with an Error', out, { ifSomeFail: 'stop' }],
+		['credits, asleep', out, { suspendAfter: 0 }],
+		['the key', revoked, {}],
+	])(
+		'ends the run as an error, and the retry orders exactly the rest (%s)',
+		async (_what, createStatus, options) => {
+			on.service.configure({ createStatus });
+			const run = await on.start(imageNode({ ...options, maxInFlight: 1 }), prompts(...NINE));
+			await run.end();
+			expect(run.row.status).toBe('error');
+			expect(run.ran.description).toContain("'Retry execution' in the list of executions");
+			expect(run.ran.description).toContain(on.taskIds[0]);
+			expect(on.created).toBe(1);
+			on.service.resetSettings();
+			const retry = await run.retry();
+			await retry.end();
+			expect(retry.row.status).toBe('success');
+			expect(on.inputs.map(({ prompt }) => prompt)).toEqual(NINE);
+			expect(field(retry.ran.output, 'taskId')).toEqual(on.taskIds);
+		},
+	);
+
+	it('lets all items out where On Error says so', async () => {
+		on.service.configure({ createStatus: out });
+		const { output } = await on.images(NINE, { maxInFlight: 1 }, keepsGoing);
+		expect(field(output, 'state')).toEqual(['SUCCESS', ...Array<undefined>(8).fill(undefined)]);
+	});
+
+	it('differs from a task that fails, and from a read that is refused', async () => {
+		const failed = await on.images(['a', fails('b')]);
+		expect(failed.error).toBeUndefined();
+		const taskIds = [on.taskIds[0], 'of-another-account'];
+		on.service.configure({ readStatus: { status: 401, after: 1 } });
+		const parameters = { resource: 'task', operation: 'get', taskId: taskIds.join() };
+		const read = await on.run({ parameters });
+		expect(read.error).toBeUndefined();
+		expect(field(read.output, 'state')).toEqual(['SUCCESS', undefined]);
+	});
+});
+
+describe('Max Cost (USD) counts the results that an input asks for', () => {
+	const task = { resource: 'task', operation: 'create', model: IMAGE_MODEL };
+	const additionalFields = { assignments: [{ name: 'num_images', type: 'number', value: 4 }] };
+	const image = { prompt: 'A sea' };
+
+	it.each<[string, IDataObject]>([
+		['Additional Input', { ...image, options: { additionalInput: '{"n": 4}' } }],
+		['Additional Fields', { ...image, options: { additionalFields } }],
+		['Model Fields', { ...image, modelFields: { value: { num_outputs: 4 } } }],
+		['Task: Create', { ...task, input: '{"prompt": "A sea", "num_images": 4}' }],
+	])('in %s', async (_where, { options, ...given }) => {
+		const parameters = { ...given, options: { ...(options as IDataObject), maxCostUsd: 0.1 } };
+		const { error } = await on.run({ parameters });
+		expect(error?.message).toBe('1 task would cost 0.32 USD, which is above the limit of 0.1 USD');
+		expect(on.creates).toEqual([]);
+	});
 });

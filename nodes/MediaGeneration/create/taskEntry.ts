@@ -12,7 +12,9 @@ import type { Refusal } from './circuitBreaker';
 import type { TurnId } from './storedJournal';
 
 /** An error as plain data, as n8n stores it. */
-export type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'>;
+export type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'> & {
+	endsBatch?: boolean | undefined;
+};
 
 /** When a failed task is created again (option *Retry Failed Tasks*), and the error if that comes to nothing. */
 export interface OrderAgain {
@@ -167,8 +169,9 @@ export function freeAfterFailure(entry: TaskEntry): void {
 }
 
 /** An error as n8n stores it: plain data, from which `errorOf` makes the error again. */
-export function storedError({ message, description, statusCode, task }: ItemError): StoredError {
-	return { message, description, statusCode, task };
+export function storedError(error: ItemError): StoredError {
+	const { message, description, statusCode, task, endsBatch } = error;
+	return { message, description, statusCode, task, ...(endsBatch && { endsBatch }) };
 }
 
 /** The error of plain data. */

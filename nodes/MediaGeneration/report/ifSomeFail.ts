@@ -18,7 +18,7 @@ export interface FailureRule {
 
 /**
  * Decides what becomes of a run with failed items, when all results are known. With `keep` failed items leave beside the
- * others. But while n8n has tries left, the node stops: otherwise n8n would try again only if the very first item has an
+ * others, unless what has failed ends the whole batch. But while n8n has tries left, the node stops: otherwise n8n would try again only if the very first item has an
  * `error`. The next try takes up the tasks of this try.
  *
  * @param results the result of each input item; no output items if the item was not begun
@@ -30,11 +30,17 @@ export function stoppingItem(
 ): number | undefined {
 	const failed = results.findIndex((result) => result instanceof ItemError);
 	if (failed === -1 || continues) return undefined;
+	// n8n retries no execution that has succeeded, and the retry orders exactly what is left.
+	const ending = results.findIndex((result) => result instanceof ItemError && result.endsBatch);
+	if (ending !== -1) return ending;
 	return ifSomeFail === 'keep' && !triesLeft && results.some(isSuccess) ? undefined : failed;
 }
 
 const isSuccess = (result: ItemResult) =>
 	!(result instanceof ItemError) && result.some(({ json }) => json.error === undefined);
+
+const ONLY_LEFT =
+	"Then use 'Retry execution' in the list of executions: it orders exactly what is left.";
 
 const ONLY_FAILED =
 	"'Retry execution' in the list of executions orders only what failed: a full run would pay for the others twice.";
@@ -50,6 +56,7 @@ export function describeStop(error: ItemError, ordered: Ordered): string | undef
 	const parts = [
 		prompt && `The prompt of this item: ${prompt}.`,
 		error.description,
+		error.endsBatch && ONLY_LEFT,
 		isFailure && isLeft(ordered) && ONLY_FAILED,
 		describePaidTasks(ordered),
 	];

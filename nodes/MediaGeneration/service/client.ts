@@ -236,7 +236,8 @@ export class ServiceClient {
 		const money = asked === 'create' ? moneyHint(kind, said) : undefined;
 		const hints = [next, money, speaker === 'stranger' && FOREIGN, named];
 		const description = hints.filter(Boolean).join(' ');
-		const details = { description, statusCode: status, meaning, said: hidden };
+		const endsBatch = asked === 'create' && ['noCredits', 'unauthorized'].includes(kind);
+		const details = { description, statusCode: status, meaning, said: hidden, endsBatch };
 		throw new ServiceError(kind, happened + words, details);
 	}
 

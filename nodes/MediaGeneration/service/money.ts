@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isRecord, plainFields, plainName, toNumber } from '../shared/json';
+import { isRecord, isScalar, plainFields, plainName, toNumber } from '../shared/json';
 
 /** The models that the specification shows (section 1), which are the defaults of the nodes. */
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
@@ -54,9 +54,10 @@ export function estimateCostUsd(
 	models: readonly PricedModel[],
 ): number | undefined {
 	const priced = pricedModel(model, models);
-	if (priced?.unit !== 'second') return priced?.priceUsd;
-	const seconds = secondsIn(input);
-	return seconds > 0 ? roundUsd(seconds * priced.priceUsd) : undefined;
+	if (priced === undefined) return undefined;
+	const units = priced.unit === 'second' ? secondsIn(input) : 1;
+	const usd = roundUsd(units * resultsIn(input) * priced.priceUsd);
+	return usd > 0 ? usd : undefined;
 }
 
 /** Who has entered models does not pay the prices of the specification. */
@@ -74,6 +75,27 @@ export const isPlaceholder = (model: string, models: readonly PricedModel[]): bo
 /** Whether a task of the model has a known price by the second, so that it needs a duration. */
 export const isPricedBySecond = (model: string, models: readonly PricedModel[]): boolean =>
 	pricedModel(model, models)?.unit === 'second';
+
+/** The names that models have for the number of results, in small letters, without what joins their words. */
+const COUNT_NAMES =
+	/^(?:n|count|quantity|batchsize|(?:num|number|max|n)(?:of)?(?:images?|pictures?|videos?|outputs?|results?|samples?|generations?|variations?)(?:perprompt)?|(?:images?|videos?|outputs?|results?|samples?|variations?)(?:count|num|number)|samples|variations)$/;
+
+/** Objects in an input are not looked through any deeper. */
+const COUNT_DEPTH = 3;
+
+/**
+ * How many results an input asks for; each is billed. A budget must hold, so the numbers of several fields are multiplied,
+ * and a text that is no number makes the price unknown.
+ *
+ * @returns NaN if nobody knows
+ */
+const resultsIn = (input: IDataObject, depth = 1): number =>
+	Object.entries(input).reduce((product, [name, value]) => {
+		if (isRecord(value))
+			return depth < COUNT_DEPTH ? product * resultsIn(value, depth + 1) : product;
+		const isCount = COUNT_NAMES.test(plainName(name)) && isScalar(value) && value !== '';
+		return isCount ? product * Math.max(1, toNumber(value) ?? NaN) : product;
+	}, 1);
 
 /** The names that models have for the length of a video, in small letters, without what joins their words. */
 const DURATION_NAMES = ['duration', 'durationseconds', 'seconds', 'videolength', 'length'];

@@ -5,7 +5,7 @@ import type { Service } from './services';
 export type ServiceErrorKind = Exclude<Kind, 'answered'>;
 
 type Details = Partial<
-	Pick<ServiceError, 'description' | 'statusCode' | 'meaning' | 'isRefusal' | 'said'>
+	Pick<ServiceError, 'description' | 'statusCode' | 'meaning' | 'isRefusal' | 'said' | 'endsBatch'>
 > &
 	Partial<Pick<Meaning, 'retryAfterMs'>>;
 
@@ -23,6 +23,8 @@ export class ServiceError extends Error {
 	readonly said?: string | undefined;
 	/** Whether a record without a state says with an error code why there is none: so may end a task. */
 	readonly isRefusal: boolean;
+	/** Whether the refusal of an order says that the service takes no other order either: no credits, or a refused key. */
+	readonly endsBatch: boolean;
 
 	constructor(
 		readonly kind: ServiceErrorKind,
@@ -34,6 +36,7 @@ export class ServiceError extends Error {
 			retryAfterMs,
 			isRefusal = false,
 			said,
+			endsBatch = false,
 		}: Details = {},
 	) {
 		super(message);
@@ -41,6 +44,7 @@ export class ServiceError extends Error {
 		if (statusCode !== undefined) this.statusCode = statusCode;
 		if (said !== undefined) this.said = said;
 		this.isRefusal = isRefusal;
+		this.endsBatch = endsBatch;
 		this.meaning = { ...meaning, kind, retryAfterMs: retryAfterMs ?? meaning.retryAfterMs };
 	}
 
@@ -179,7 +183,7 @@ export function explainKind(
 			return asked === 'create'
 				? {
 						what: `The account has not enough credits for this task (HTTP ${status})`,
-						next: 'Buy credits at the service, then run the items that are left again. The Media Generation Credits node shows the balance.',
+						next: 'Buy credits at the service. The Media Generation Credits node shows the balance.',
 					}
 				: {
 						what: `The account has not enough credits (HTTP ${status})`,

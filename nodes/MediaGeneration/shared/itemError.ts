@@ -15,6 +15,8 @@ interface ItemErrorDetails {
 	statusCode?: number | undefined;
 	/** The known fields of the item's task, which leave with the item under *On Error: Continue*. */
 	task?: IDataObject;
+	/** Whether no other item of the run can be ordered either, before somebody has done something. */
+	endsBatch?: boolean | undefined;
 }
 
 /** The message of an error of any type. */
@@ -45,12 +47,17 @@ export class ItemError extends Error {
 	readonly description: string | undefined;
 	readonly statusCode: number | undefined;
 	readonly task: IDataObject;
+	readonly endsBatch: boolean | undefined;
 
-	constructor(message: string, { description, statusCode, task = {} }: ItemErrorDetails = {}) {
+	constructor(
+		message: string,
+		{ description, statusCode, task = {}, endsBatch }: ItemErrorDetails = {},
+	) {
 		super(message);
 		this.description = description;
 		this.statusCode = statusCode;
 		this.task = task;
+		this.endsBatch = endsBatch;
 	}
 
 	/** What happened, and the id of the task last: the title of an error is short. */
@@ -67,10 +74,11 @@ export class ItemError extends Error {
 			const known = { ...error.task, ...task, ...error.task };
 			return new ItemError(error.message, { ...error, task: known });
 		}
-		const { description, statusCode } = Object(error) as Record<string, unknown>;
+		const { description, statusCode, endsBatch } = Object(error) as Record<string, unknown>;
 		return new ItemError(messageOf(error), {
 			...(typeof description === 'string' && { description }),
 			...(typeof statusCode === 'number' && { statusCode }),
+			...(endsBatch === true && { endsBatch }),
 			task,
 		});
 	}

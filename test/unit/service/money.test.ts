@@ -48,6 +48,27 @@ it.each<IDataObject>([
 	expect(estimateCostUsd(VIDEO_MODEL, input, [])).toBe(0.205);
 });
 
+describe('an input that asks for several results', () => {
+	it.each<[IDataObject, number | undefined]>([
+		[{ n: 4 }, 0.32],
+		[{ num_images: 4 }, 0.32],
+		[{ numOutputs: '2' }, 0.16],
+		[{ number_of_images: 3 }, 0.24],
+		[{ max_images: 2 }, 0.16],
+		[{ batch_size: 2, n: 3 }, 0.48],
+		[{ parameters: { sampleCount: 2 } }, 0.16],
+		[{ n: 0.5, count: null, num_images: '' }, 0.08],
+		[{ num_images: 'four' }, undefined],
+		[{ images: ['a', 'b'], num_inference_steps: 30, image_count_hint: 3 }, 0.08],
+	])('costs that many times, or nobody knows: %j', (input, cost) => {
+		expect(estimateCostUsd(IMAGE_MODEL, input, [])).toBe(cost);
+	});
+
+	it('costs that many times its seconds', () => {
+		expect(estimateCostUsd(VIDEO_MODEL, { duration: 5, n: 2 }, [])).toBe(1.025);
+	});
+});
+
 describe('the models of the credential', () => {
 	it.each<[string, model: string, input: IDataObject, cost: number | undefined]>([
 		['by the task', 'acme/painter', {}, 0.05],
