@@ -269,6 +269,7 @@ async function followUntilFree(run: RunContext, plan: CreatePlan, taskId: string
 		plan: awaited,
 		state: 'created',
 		taskId,
+		createdAt: clock.now(),
 		dueAt: clock.now() + MIN_READ_INTERVAL_MS,
 	};
 	await queue.limited;
