@@ -7,7 +7,7 @@ import type {
 } from 'n8n-workflow';
 
 import { CREDENTIAL_TYPE } from '../service/connect';
-import { type InputField, readInputExample } from '../service/inputExample';
+import { type InputField, markOf, panelType, readInputExample } from '../service/inputExample';
 import { describeModel, type PricedModel, readModels, SPECIFIED_MODELS } from '../service/money';
 import { ItemError } from '../shared/itemError';
 
@@ -102,7 +102,9 @@ export async function loadModelFields(this: ILoadOptionsFunctions): Promise<Reso
 	const model = readModels(models).find((each) => each.id === id);
 	try {
 		const fields = readInputExample(model?.inputExample).filter(({ name }) => !own.includes(name));
-		return { fields: fields.map(shownField), emptyFieldsNotice: NO_EXAMPLE };
+		const shown = fields.map(shownField);
+		const mark = { ...markOf(String(id)), ...NOT_TO_FILL_IN };
+		return { fields: shown.length > 0 ? [...shown, mark] : [], emptyFieldsNotice: NO_EXAMPLE };
 	} catch (error) {
 		const { message, description = '' } = ItemError.from(error);
 		const emptyFieldsNotice = `The input example of '${String(id)}' in the credential ${message}. ${description}`;
@@ -113,20 +115,22 @@ export async function loadModelFields(this: ILoadOptionsFunctions): Promise<Reso
 /** n8n shows no description of such a field, so the label has it. */
 const MOST_LABEL = 100;
 
+const NOT_TO_FILL_IN = { defaultMatch: false, required: false, removed: true };
+
+/** What takes a choice back. n8n stores nothing for an empty value. */
+const NOT_SENT = { name: '(Not Sent)', value: '' };
+
+/** A field without a value: what nobody entered is not sent. */
 function shownField(field: InputField): ResourceMapperField {
-	const { name, type, isRequired, description, choices, value } = field;
+	const { name, type, isRequired, isUsual, description } = field;
 	const told = description === undefined ? '' : `: ${description.replace(/\s+/g, ' ')}`;
 	const label = `${name}${isRequired ? ' (required)' : ''}${told}`;
-	const isShown = isRequired || choices !== undefined || value !== undefined;
+	const choices = field.choices ?? (type === 'boolean' ? [true, false] : []);
+	const options = choices.map((each) => ({ name: String(each), value: each }));
 	return {
-		id: name,
+		...{ ...NOT_TO_FILL_IN, id: name, display: true, required: isRequired, removed: !isUsual },
 		displayName: label.length > MOST_LABEL ? `${label.slice(0, MOST_LABEL)}…` : label,
-		defaultMatch: false,
-		required: isRequired,
-		display: true,
-		removed: !isShown,
-		type: choices ? 'options' : type,
-		...(choices && { options: choices.map((each) => ({ name: String(each), value: each })) }),
-		...(value !== undefined && { defaultValue: value }),
+		type: panelType(field),
+		...(options.length > 0 && { options: isRequired ? options : [NOT_SENT, ...options] }),
 	};
 }

@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import type { PricedModel } from '../service/money';
 import { ItemError } from '../shared/itemError';
 import { hasText, isName, isRecord, isSame, namesIn } from '../shared/json';
 import { isCutDataUri, isTelling } from '../shared/media';
@@ -12,7 +13,7 @@ import {
 	textsIn,
 } from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
-import { checkRequired, readModelFields } from './modelFields';
+import { checkNeeded, NO_FIELDS, readModelFields } from './modelFields';
 import type { CreatePlan } from './planTypes';
 import { typed } from './typed';
 
@@ -20,22 +21,26 @@ import { typed } from './typed';
  * What each create of an item sends: the model, and the input. The fields of the node win over *Model Fields*, and the
  * options win over both. With *One Image per Line* an item has many creates.
  *
+ * @param models those of the credential
  * @throws ItemError if there is nothing to send, or a value cannot be meant
  */
 export function readCreateBodies(
 	parameters: ItemParameters,
+	models: readonly PricedModel[],
 ): Array<Pick<CreatePlan, 'model' | 'input'>> {
 	const wayOut = 'Choose a model from the list, or enter its identifier, e.g. provider/model-name.';
 	const model = parameters.requiredText('model', 'Model', wayOut).trim();
 	const isRaw = parameters.value('resource') === 'task';
 	const inputs = isRaw ? [readRawInput(parameters)] : readMediaInputs(parameters);
+	const ofModel = isRaw ? NO_FIELDS : readModelFields(parameters, model, models);
 	const json = parameters.option('additionalInput');
 	const additional = parameters.jsonObject(json, 'Additional Input (JSON)');
 	return inputs.map((fields) => {
-		const all = withAdditionalFields(withFiles(fields, parameters), parameters);
+		const own = { ...ofModel.values, ...fields };
+		const all = withAdditionalFields(withFiles(own, parameters), parameters);
 		const input = { ...all, ...additional };
 		checkInput(input, parameters);
-		checkRequired(parameters, input);
+		checkNeeded(ofModel, input);
 		return { model, input };
 	});
 }
@@ -82,8 +87,7 @@ function readMediaInputs(parameters: ItemParameters): IDataObject[] {
 	const prompts = readPrompts(parameters);
 	const [prompt = ''] = prompts;
 	const input = readMediaInput(parameters, { prompt });
-	const ofModel = readModelFields(parameters);
-	return prompts.map((each) => ({ ...ofModel, ...input, prompt: each }));
+	return prompts.map((each) => ({ ...input, prompt: each }));
 }
 
 /** The prompt, or each of its lines. */

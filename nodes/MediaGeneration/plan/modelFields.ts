@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { readInputExample } from '../service/inputExample';
+import { type InputField, panelType, readInputExample } from '../service/inputExample';
 import type { PricedModel } from '../service/money';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -11,41 +11,96 @@ import { typed } from './typed';
 /** A field of *Model Fields*, as n8n stores what the panel has shown. */
 type ShownField = IDataObject & { id: string };
 
+/** What *Model Fields* gives an item. */
+export interface ModelFields {
+	/** What the user entered, with its types. An empty field is left out. */
+	values: IDataObject;
+	/** The fields that the model needs, and that the user has not removed. */
+	needed: string[];
+}
+
+export const NO_FIELDS: ModelFields = { values: {}, needed: [] };
+
+/**
+ * Reads *Model Fields*. What was entered for another model is not sent: n8n's panel keeps it until the panel is opened again
+ * if the panel cannot evaluate an expression of the node when *Model* changes.
+ *
+ * @param model the chosen model
+ * @param models those of the credential
+ * @throws ItemError if the model does not have a field, or a value is not of its type or not in its list
+ */
+export function readModelFields(
+	parameters: ItemParameters,
+	model: string,
+	models: readonly PricedModel[],
+): ModelFields {
+	const stored = parameters.value('modelFields');
+	const { schema, value }: IDataObject = isRecord(stored) ? stored : {};
+	const shown = new Map(
+		(Array.isArray(schema) ? schema : []).filter(isField).map((field) => [field.id, field]),
+	);
+	const entered = Object.entries(Object(value) as IDataObject).filter(([, each]) => !isEmpty(each));
+	const isOther = [...shown.values()].some((field) => isOfOther(field, model));
+	const ofModel = new Map(fieldsOf(model, models).map((field) => [field.name, field]));
+	const values = entered.map(([name, each]): [string, unknown] => {
+		const before = shown.get(name);
+		const field = ofModel.get(name);
+		const kind = field ? panelType(field) : before?.type;
+		const isKnown = ofModel.size > 0 ? field !== undefined : !isOther;
+		if (!isKnown || (isOther && before?.type !== kind)) throw ofOtherModel(name, model, ofModel);
+		const choices = field?.choices ?? choicesIn(before);
+		if (choices.length > 0) return [name, chosen(name, each, choices)];
+		return [name, typed(name, field?.type ?? kind, each, "Change the value in 'Model Fields'.")];
+	});
+	const isNeeded = ({ required, removed }: ShownField) => required === true && removed !== true;
+	const needed = isOther ? [] : [...shown.values()].filter(isNeeded);
+	return {
+		values: Object.fromEntries(values) as IDataObject,
+		needed: needed.map(({ id }) => id),
+	};
+}
+
+const isOfOther = ({ display, displayName }: ShownField, model: string): boolean =>
+	display === false && displayName !== model;
+
+/** The fields of a model that were read in this run: an example may be long, and a run may have thousands of items. */
+const readFields = new WeakMap<PricedModel, InputField[]>();
+
+/** @returns the fields of a model by its example in the credential; none if there is no example, or it cannot be read */
+function fieldsOf(id: string, models: readonly PricedModel[]): InputField[] {
+	const model = models.find((each) => each.id === id);
+	if (model === undefined) return [];
+	const known = readFields.get(model);
+	if (known) return known;
+	let read: InputField[] = [];
+	try {
+		read = readInputExample(model.inputExample);
+	} catch {
+		// The panel and the test of the credential say so.
+	}
+	readFields.set(model, read);
+	return read;
+}
+
 const isField = (value: unknown): value is ShownField =>
 	isRecord(value) && typeof value.id === 'string';
 
-/** The fields that the panel shows: n8n keeps those that the user has removed, too. */
-function shownFields(parameters: ItemParameters): ShownField[] {
-	const stored = parameters.value('modelFields');
-	const schema = isRecord(stored) && Array.isArray(stored.schema) ? stored.schema : [];
-	return schema.filter(isField).filter(({ removed }) => removed !== true);
-}
+const ofOtherModel = (name: string, model: string, fields: ReadonlyMap<string, unknown>) =>
+	new ItemError(`'Model Fields' has '${name}', which was not entered for the model '${model}'`, {
+		description: `Close the node and open it again: then 'Model Fields' has the fields of this model${fields.size > 0 ? ` (${[...fields.keys()].join(', ')})` : ''}. To send '${name}' all the same, use 'Additional Fields'.`,
+	});
 
-/**
- * The values of *Model Fields*, with their types. An empty field is left out.
- *
- * @throws ItemError if a value is not of its type or not in its list
- */
-export function readModelFields(parameters: ItemParameters): IDataObject {
-	const stored = parameters.value('modelFields');
-	const values = isRecord(stored) && isRecord(stored.value) ? stored.value : {};
-	const fields = new Map(shownFields(parameters).map((field) => [field.id, field]));
-	const entered = Object.entries(values).filter(([, value]) => !isEmpty(value));
-	return Object.fromEntries(
-		entered.map(([name, value]): [string, unknown] => {
-			const { type, options }: IDataObject = fields.get(name) ?? {};
-			const choices = Array.isArray(options) ? options.filter(isRecord) : [];
-			if (choices.length > 0) return [name, chosen(name, value, choices)];
-			return [name, typed(name, type, value, "Change the value in 'Model Fields'.")];
-		}),
-	) as IDataObject;
+/** The values of a list, without the empty one. */
+function choicesIn(field: ShownField | undefined): unknown[] {
+	const options = Array.isArray(field?.options) ? field.options.filter(isRecord) : [];
+	return options.map(({ value }) => value).filter((value) => !isEmpty(value));
 }
 
 /** An expression may give the number of a list as a text. @throws ItemError if the list does not have the value */
-function chosen(name: string, value: unknown, choices: IDataObject[]): unknown {
-	const found = choices.find((choice) => String(choice.value) === String(value));
-	if (found) return found.value;
-	const list = choices.map((choice) => `'${String(choice.value)}'`).join(', ');
+function chosen(name: string, value: unknown, choices: readonly unknown[]): unknown {
+	const found = choices.find((choice) => String(choice) === String(value));
+	if (found !== undefined) return found;
+	const list = choices.map((choice) => `'${String(choice)}'`).join(', ');
 	throw new ItemError(`The field '${name}' is ${describe(value)} and not in its list`, {
 		description: `Choose one in 'Model Fields': ${list}. To send another value all the same, remove the field there and use 'Additional Fields'.`,
 	});
@@ -60,9 +115,8 @@ export function unknownField(
 	creates: ReadonlyArray<Pick<CreatePlan, 'model' | 'input' | 'itemIndex'>>,
 	models: readonly PricedModel[],
 ): string | undefined {
-	const known = new Map(models.map((model) => [model.id, namesOf(model)]));
 	for (const { model, input, itemIndex } of creates) {
-		const names = known.get(model) ?? [];
+		const names = fieldsOf(model, models).map(({ name }) => name);
 		const unknown = Object.keys(input).find((name) => !names.includes(name) && !OWN.includes(name));
 		if (names.length === 0 || unknown === undefined) continue;
 		return `The input example of '${model}' has no field '${unknown}' (item ${itemIndex + 1}). Its fields: ${names.join(', ')}.`;
@@ -73,21 +127,10 @@ export function unknownField(
 /** The panel has these fields itself. */
 const OWN = ['prompt', 'image_url', 'duration'];
 
-function namesOf({ inputExample }: PricedModel): string[] {
-	try {
-		return readInputExample(inputExample).map(({ name }) => name);
-	} catch {
-		// The panel and the test of the credential say so.
-		return [];
-	}
-}
-
 /** @throws ItemError if the input lacks a field that the panel asks for */
-export function checkRequired(parameters: ItemParameters, input: IDataObject): void {
-	const missing = shownFields(parameters).find(
-		({ id, required }) => required === true && isEmpty(input[id]),
-	);
+export function checkNeeded({ needed }: ModelFields, input: IDataObject): void {
+	const missing = needed.find((name) => isEmpty(input[name]));
 	if (missing === undefined) return;
 	const wayOut = `The model needs it, says 'Models' in the credential. Fill it in under 'Model Fields', or remove it there.`;
-	throw refused(missing.id, 'empty', wayOut);
+	throw refused(missing, 'empty', wayOut);
 }

@@ -99,7 +99,7 @@ async function planCreates(
 	addresses: TriggerAddresses,
 ): Promise<Array<Omit<CreatePlan, 'isDry'>>> {
 	const completion = readCompletion(parameters);
-	const bodies = readCreateBodies(parameters);
+	const bodies = readCreateBodies(parameters, addresses.models);
 	const isNotified = completion === 'trigger';
 	// With a trigger nobody waits, so the node may take long to create the tasks.
 	const patience = isNotified ? DAY_SECONDS : heldSeconds(parameters.context);

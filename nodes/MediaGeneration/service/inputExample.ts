@@ -1,7 +1,7 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { ItemError, messageOf } from '../shared/itemError';
-import { hasText, isRecord, isScalar } from '../shared/json';
+import { isRecord, isScalar } from '../shared/json';
 
 /** A value of a list. */
 export type Scalar = string | number | boolean;
@@ -11,58 +11,84 @@ export interface InputField {
 	name: string;
 	type: 'string' | 'number' | 'boolean' | 'array' | 'object';
 	isRequired: boolean;
+	/** Whether it is among the first that a user looks for: what an example names, and of a schema what is needed or has a list. */
+	isUsual: boolean;
 	/** What the documentation says about it. */
 	description?: string;
 	/** The only values that it takes. */
 	choices?: Scalar[];
-	/** The default, or the value of the example; a list or an object as JSON. */
-	value?: Scalar;
 }
 
+/**
+ * The kind of a field in n8n's panel. A boolean is a list there: n8n's switch cannot be empty, so a field that the user has
+ * not touched would be sent, or be shown as off and not be sent.
+ */
+export const panelType = ({ type, choices }: InputField) =>
+	choices || type === 'boolean' ? 'options' : type;
+
+/** What stands beside the fields in n8n's store, and is never shown: the model that they are the fields of. */
+export const markOf = (model: string) => ({
+	id: `fields of ${model}`,
+	displayName: model,
+	display: false,
+});
+
 const WAY_OUT =
-	"Copy the input of the model from its documentation, from the first { to the last }. Names have double quotes, and there are no comments and no '…'.";
+	"Copy the input of the model from its documentation, from the first { to the last }. Names have double quotes, and there is no '…'.";
 
 /** @param what what is wrong, after `The input example of '…' ` */
 const unreadable = (what: string, description: string) => new ItemError(what, { description });
 
+/** Texts, which stay as they are; and comments, or the comma behind the last entry, which JSON does not have. */
+const COMMENTS = /("(?:[^"\\]|\\.)*")|\/\/.*|\/\*[\s\S]*?\*\//g;
+const LAST_COMMAS = /("(?:[^"\\]|\\.)*")|,(?=\s*[\]}])/g;
+
 /**
  * The fields of a model's input, as its documentation shows the input: an example, or a JSON Schema. If the body of a whole
- * request is given, its `input` counts.
+ * request is given, its `input` counts; of an OpenAPI document its schema `Input`. No value is read: an example's values are
+ * those of somebody else.
  *
- * @param text JSON; an empty text has no fields
- * @throws ItemError if the text is neither
+ * @param text JSON, also with comments and commas behind the last entries; an empty text has no fields
+ * @throws ItemError if the text is none of these
  */
 export function readInputExample(text: unknown): InputField[] {
 	const json = typeof text === 'string' ? text.trim() : '';
 	if (json === '') return [];
 	let root: unknown;
 	try {
-		root = JSON.parse(json);
+		root = JSON.parse(json.replace(COMMENTS, '$1').replace(LAST_COMMAS, '$1'));
 	} catch (error) {
 		throw unreadable('is not valid JSON', `${WAY_OUT} The parser says: ${messageOf(error)}`);
 	}
 	if (!isRecord(root)) throw unreadable('is not a JSON object', WAY_OUT);
-	if ('openapi' in root || 'swagger' in root) {
-		const wayOut = "Copy only the schema of the model's input, from its { to its }.";
-		throw unreadable('describes a whole API', wayOut);
-	}
-	const schema = new Schema(root);
+	const isApi = 'openapi' in root || 'swagger' in root;
+	const schema = new Schema(root, isApi ? inputSchemaIn(root) : root);
 	return schema.isSchema ? schema.fields() : exampleFields(inputIn(root));
+}
+
+/** @throws ItemError if an OpenAPI document does not say which of its schemas is that of the input */
+function inputSchemaIn({ components, definitions }: IDataObject): IDataObject {
+	const { schemas = definitions }: IDataObject = isRecord(components) ? components : {};
+	const named = Object.entries(Object(schemas) as IDataObject).filter(([name]) =>
+		name.endsWith('Input'),
+	);
+	const [, schema] =
+		(named.find(([name]) => name === 'Input') ?? (named.length === 1 && named[0])) || [];
+	if (isRecord(schema)) return schema;
+	const wayOut = "Copy only the schema of the model's input, from its { to its }.";
+	throw unreadable("is an OpenAPI document without one schema 'Input'", wayOut);
 }
 
 /** The input in the body of a request. */
 const inputIn = (body: IDataObject): IDataObject =>
 	typeof body.model === 'string' && isRecord(body.input) ? body.input : body;
 
-/** Somebody else's picture must not be sent, nor what stands for a value. */
-const isOfExample = (text: string) => /^(https?:|data:|string$|<.*>$)/i.test(text.trim());
-
 const exampleFields = (example: IDataObject): InputField[] =>
 	Object.entries(example).map(([name, value]) => ({
 		name,
 		type: typeOf(value),
 		isRequired: false,
-		...(!hasText(value, isOfExample) && valueIn(value)),
+		isUsual: true,
 	}));
 
 const typeOf = (value: unknown): InputField['type'] => {
@@ -70,12 +96,6 @@ const typeOf = (value: unknown): InputField['type'] => {
 	const type = typeof value;
 	return type === 'number' || type === 'boolean' || isRecord(value) ? (type as 'object') : 'string';
 };
-
-/** A value as the panel shows it; nothing for a value that says nothing. */
-function valueIn(value: unknown): { value?: Scalar } {
-	if (value === undefined || value === null || value === '') return {};
-	return { value: isScalar(value) ? value : JSON.stringify(value) };
-}
 
 /** How far a schema may lead from one place to the next: it may lead to itself. */
 const MOST_STEPS = 5;
@@ -86,8 +106,15 @@ class Schema {
 
 	private readonly top: IDataObject;
 
-	constructor(private readonly root: IDataObject) {
-		const top = this.resolved(root);
+	/**
+	 * @param root the document, in which references lead from place to place
+	 * @param start where in it the schema stands
+	 */
+	constructor(
+		private readonly root: IDataObject,
+		start: IDataObject,
+	) {
+		const top = this.resolved(start);
 		this.isSchema = isRecord(top.properties) && Object.values(top.properties).every(isRecord);
 		const { model, input }: IDataObject = this.isSchema ? Object(top.properties) : {};
 		this.top = model && isRecord(input) ? this.resolved(input) : top;
@@ -154,9 +181,9 @@ function fieldOf(name: string, schema: IDataObject, isRequired: boolean): InputF
 		name,
 		type: schemaType(schema),
 		isRequired,
+		isUsual: isRequired || choices.length > 0,
 		...(typeof told === 'string' && { description: told.trim() }),
 		...(choices.length > 0 && { choices: [...new Set(choices)] }),
-		...valueIn(schema.default),
 	};
 }
 

@@ -15,6 +15,8 @@ const painter = {
 		},
 		seed: { type: 'integer' },
 		steps: { type: 'integer', default: 20 },
+		hd: { type: 'boolean', default: true },
+		fit: { enum: ['crop', 'pad'] },
 	},
 };
 
@@ -31,31 +33,60 @@ async function fieldsOf(inputExample: string, parameters: IDataObject = {}) {
 
 const NO_EXAMPLE = expect.stringContaining('enter an example of this model') as string;
 
-it('the fields have their lists, defaults and descriptions, but for those that the panel has itself', async () => {
+/** What is stored with the fields, and is not shown. */
+const MARK = {
+	...{ id: 'fields of acme/painter', displayName: 'acme/painter', display: false },
+	...{ defaultMatch: false, required: false, removed: true },
+};
+
+it('the fields have their lists and descriptions, but for those that the panel has itself, and no value', async () => {
 	const { fields } = await fieldsOf(JSON.stringify(painter));
-	const all = { defaultMatch: false, display: true };
+	const all = { defaultMatch: false, display: true, required: false, removed: true };
 	expect(fields).toEqual([
+		{ ...all, id: 'image_url', displayName: 'image_url', type: 'string' },
 		{
-			...{ ...all, id: 'image_url', displayName: 'image_url' },
-			...{ required: false, type: 'string', removed: true },
-		},
-		{
-			...{ ...all, id: 'aspect_ratio', required: true, removed: false },
-			...{ type: 'options', defaultValue: '1:1' },
+			...{ ...all, id: 'aspect_ratio', required: true, removed: false, type: 'options' },
 			displayName: `aspect_ratio (required): Shape of ${'x'.repeat(66)}…`,
 			options: [
 				{ name: '1:1', value: '1:1' },
 				{ name: '16:9', value: '16:9' },
 			],
 		},
-		{ ...all, id: 'seed', displayName: 'seed', required: false, type: 'number', removed: true },
+		{ ...all, id: 'seed', displayName: 'seed', type: 'number' },
+		{ ...all, id: 'steps', displayName: 'steps', type: 'number' },
 		{
-			...{ ...all, id: 'steps', displayName: 'steps', required: false },
-			...{ type: 'number', removed: false, defaultValue: 20 },
+			...{ ...all, id: 'hd', displayName: 'hd', type: 'options' },
+			options: [
+				{ name: '(Not Sent)', value: '' },
+				{ name: 'true', value: true },
+				{ name: 'false', value: false },
+			],
 		},
+		{
+			...{ ...all, id: 'fit', displayName: 'fit', removed: false, type: 'options' },
+			options: [
+				{ name: '(Not Sent)', value: '' },
+				{ name: 'crop', value: 'crop' },
+				{ name: 'pad', value: 'pad' },
+			],
+		},
+		MARK,
 	]);
 	const video = await fieldsOf(JSON.stringify(painter), { resource: 'video' });
-	expect(video.fields.map(({ id }) => id)).toEqual(['aspect_ratio', 'seed', 'steps']);
+	const ids = video.fields.map(({ id }) => id);
+	expect(ids).toEqual(['aspect_ratio', 'seed', 'steps', 'hd', 'fit', MARK.id]);
+});
+
+it('no example and no schema gives a value, so that looking at a node changes nothing that is ordered', async () => {
+	const example = '{ "num_images": 4, "seed": 42, "hd": true, "style": { "name": "oil" } }';
+	for (const text of [example, JSON.stringify(painter)]) {
+		const { fields } = await fieldsOf(text);
+		for (const field of fields) {
+			expect(field).not.toHaveProperty('defaultValue');
+			// n8n gives a boolean the value false.
+			expect(field.type).not.toBe('boolean');
+		}
+	}
 });
 
 it.each<[string, string, IDataObject]>([

@@ -1,5 +1,6 @@
-import type { IDataObject } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
+import { executeContext } from '../../workflow/engine';
 import { image, inputOf, json, planOf, refusalOf } from './planning';
 
 /** A field as n8n stores what the panel has shown. */
@@ -119,6 +120,81 @@ describe('a required field', () => {
 		});
 		expect(await sentOf([{ ...required, removed: true }], {})).toEqual({});
 	});
+});
+
+describe('what was entered for another model', () => {
+	const model = 'acme/painter';
+	const given = (inputExample: string) => ({
+		models: [{ id: model, priceUsd: 0, unit: 'task' as const, inputExample }],
+	});
+	const mark = (id: string): IDataObject => ({
+		...{ id: `fields of ${id}`, displayName: id, display: false, removed: true },
+	});
+	const refusal = async (schema: IDataObject[], value: IDataObject, inputExample: string) =>
+		await refusalOf(image({}, { model, ...mapped(schema, value) }), json({}), given(inputExample));
+	const CLOSE = {
+		message: "'Model Fields' has 'seed', which was not entered for the model 'acme/painter'",
+		description: expect.stringMatching(
+			/^Close the node and open it again: .*To send 'seed' all the same/,
+		) as string,
+	};
+	const own = mark(model);
+	const other = mark('acme/sketcher');
+
+	it.each<[string, IDataObject[], IDataObject, string]>([
+		['a field that its example lacks', [field('seed', 'number')], { seed: 7 }, '{ "style": "" }'],
+		['the same, shown for it', [own, field('seed', 'number')], { seed: 7 }, '{ "style": "" }'],
+		['a field of another kind', [other, field('seed', 'object')], { seed: '{}' }, '{ "seed": 1 }'],
+		['a field of another, without an example', [other, field('seed', 'number')], { seed: 7 }, ''],
+	])('is refused before the first order: %s', async (_what, schema, value, example) => {
+		expect(await refusal(schema, value, example)).toMatchObject(CLOSE);
+	});
+
+	const sent = async (schema: IDataObject[], value: IDataObject, example: string) => {
+		const parameters = image({}, { model, ...mapped(schema, value) });
+		return (await inputOf(parameters, json({}), given(example))) as unknown;
+	};
+
+	it('is sent where the model has the same field, which an expression in Model may choose', async () => {
+		expect(await sent([other, field('seed', 'number')], { seed: 7 }, '{ "seed": 1 }')).toEqual({
+			...{ prompt: 'A lighthouse', seed: 7 },
+		});
+	});
+
+	it('is no matter where nothing was entered, also in a field that the other model needs', async () => {
+		const schema = [other, { ...RATIO, required: true }];
+		expect(await sent(schema, { aspect_ratio: '', seed: null as never }, '{ "seed": 1 }')).toEqual({
+			prompt: 'A lighthouse',
+		});
+	});
+
+	it('the lists and kinds are those of the example, and not those that the panel once showed', async () => {
+		const schema = [own, RATIO, field('hd', 'boolean')];
+		const painter = { properties: { aspect_ratio: { enum: ['4:3'] }, hd: { type: 'boolean' } } };
+		const example = JSON.stringify(painter);
+		expect(await sent(schema, { aspect_ratio: '4:3', hd: 'false' }, example)).toEqual({
+			...{ prompt: 'A lighthouse', aspect_ratio: '4:3', hd: false },
+		});
+		expect(await refusal(schema, { aspect_ratio: '16:9' }, example)).toMatchObject({
+			message: "The field 'aspect_ratio' is '16:9' and not in its list",
+		});
+	});
+});
+
+it('the fields are read once for an item, and not for each line of its prompt', async () => {
+	const lines = Array.from({ length: 50 }, (_, line) => `Prompt ${line}`).join('\n');
+	const parameters = image({}, { prompt: lines, promptPerLine: true, ...mapped([RATIO], {}) });
+	let reads = 0;
+	const node = { parameters };
+	const made = executeContext({ node, items: json({}) });
+	const read = made.getNodeParameter.bind(made) as (...given: unknown[]) => unknown;
+	const getNodeParameter = (...given: unknown[]) => {
+		if (given[0] === 'modelFields') reads++;
+		return read(...given);
+	};
+	const context = { getNodeParameter } as unknown as Partial<IExecuteFunctions>;
+	expect((await planOf(parameters, json({}), { context })).items).toHaveLength(50);
+	expect(reads).toBe(1);
 });
 
 describe('a name that the example of the model does not have', () => {

@@ -8,38 +8,37 @@ const read = (value: unknown) => readInputExample(JSON.stringify(value));
 const named = (fields: InputField[]) => fields.map(({ name }) => name);
 
 describe('an example', () => {
-	it('gives its fields with their types and values', () => {
+	it('gives its fields with their types, and no value', () => {
 		const example = {
 			prompt: 'A lighthouse',
 			aspect_ratio: '16:9',
-			seed: 7,
+			num_images: 4,
 			hd: false,
 			loras: ['a', 'b'],
 			style: { name: 'oil' },
 			mask: null,
 		};
+		const usual = { isRequired: false, isUsual: true };
 		expect(read(example)).toEqual([
-			{ name: 'prompt', type: 'string', isRequired: false, value: 'A lighthouse' },
-			{ name: 'aspect_ratio', type: 'string', isRequired: false, value: '16:9' },
-			{ name: 'seed', type: 'number', isRequired: false, value: 7 },
-			{ name: 'hd', type: 'boolean', isRequired: false, value: false },
-			{ name: 'loras', type: 'array', isRequired: false, value: '["a","b"]' },
-			{ name: 'style', type: 'object', isRequired: false, value: '{"name":"oil"}' },
-			{ name: 'mask', type: 'string', isRequired: false },
+			{ name: 'prompt', type: 'string', ...usual },
+			{ name: 'aspect_ratio', type: 'string', ...usual },
+			{ name: 'num_images', type: 'number', ...usual },
+			{ name: 'hd', type: 'boolean', ...usual },
+			{ name: 'loras', type: 'array', ...usual },
+			{ name: 'style', type: 'object', ...usual },
+			{ name: 'mask', type: 'string', ...usual },
 		]);
 	});
 
-	it("does not hand on somebody else's files, nor what only stands for a value", () => {
-		const values = [
-			'https://example.com/cat.png',
-			['https://example.com/cat.png'],
-			{ url: 'data:image/png;base64,aa' },
-			'string',
-			'<your prompt>',
-			'',
-		];
-		for (const value of values) expect(read({ x: value })[0]).not.toHaveProperty('value');
-		expect(read({ x: 'a string of pearls' })[0]).toHaveProperty('value');
+	it('may have comments, and commas behind the last entries, as documentation has them', () => {
+		const text = `{
+			// What to draw
+			"prompt": "https://a/b // no comment /* nor this */", /* at most
+			500 characters */
+			"sizes": [1, 2, ], // a list
+			"quote": "\\"// ,]",
+		}`;
+		expect(named(readInputExample(text))).toEqual(['prompt', 'sizes', 'quote']);
 	});
 
 	it('may be the body of a whole request', () => {
@@ -57,28 +56,30 @@ describe('a JSON Schema', () => {
 		...more,
 	});
 
-	it('gives lists, defaults, descriptions and what is required', () => {
+	it('gives lists, descriptions and what is required, and no default', () => {
 		const properties = {
 			prompt: { type: 'string', description: ' What to show ', minLength: 3 },
 			aspect_ratio: { type: 'string', enum: ['1:1', '16:9'], default: '1:1', title: 'Shape' },
-			num_images: { type: 'integer', default: 1, maximum: 4 },
+			num_images: { type: 'integer', default: 4, maximum: 4 },
 			duration: { enum: [5, 10] },
 			hd: { type: ['boolean', 'null'] },
 			sizes: { type: 'array', items: { type: 'number' }, default: [1] },
 			style: { type: 'object', properties: { name: { type: 'string' } } },
 			request_id: { type: 'string', readOnly: true },
 		};
+		const needed = { isRequired: true, isUsual: true };
+		const further = { isRequired: false, isUsual: false };
 		expect(read(schema(properties, { required: ['prompt', 'aspect_ratio'] }))).toEqual([
-			{ name: 'prompt', type: 'string', isRequired: true, description: 'What to show' },
+			{ name: 'prompt', type: 'string', ...needed, description: 'What to show' },
 			{
-				...{ name: 'aspect_ratio', type: 'string', isRequired: true, description: 'Shape' },
-				...{ choices: ['1:1', '16:9'], value: '1:1' },
+				...{ name: 'aspect_ratio', type: 'string', ...needed, description: 'Shape' },
+				choices: ['1:1', '16:9'],
 			},
-			{ name: 'num_images', type: 'number', isRequired: false, value: 1 },
-			{ name: 'duration', type: 'number', isRequired: false, choices: [5, 10] },
-			{ name: 'hd', type: 'boolean', isRequired: false },
-			{ name: 'sizes', type: 'array', isRequired: false, value: '[1]' },
-			{ name: 'style', type: 'object', isRequired: false },
+			{ name: 'num_images', type: 'number', ...further },
+			{ name: 'duration', type: 'number', isRequired: false, isUsual: true, choices: [5, 10] },
+			{ name: 'hd', type: 'boolean', ...further },
+			{ name: 'sizes', type: 'array', ...further },
+			{ name: 'style', type: 'object', ...further },
 		]);
 	});
 
@@ -96,7 +97,7 @@ describe('a JSON Schema', () => {
 			Quality: { type: 'string', enum: ['low', 'high'] },
 		};
 		expect(read(schema(properties, { $defs }))).toMatchObject([
-			{ name: 'size', choices: ['square', 'wide'], value: 'square', description: 'Shape' },
+			{ name: 'size', choices: ['square', 'wide'], description: 'Shape' },
 			{ name: 'quality', choices: ['low', 'high'] },
 			{ name: 'mode', choices: ['fast', 'fine'] },
 			{ name: 'shape', choices: ['a', 'b'] },
@@ -118,15 +119,36 @@ describe('a JSON Schema', () => {
 	});
 });
 
+describe('an OpenAPI document', () => {
+	const Shape = { type: 'string', enum: ['1:1', '16:9'] };
+	const Input = {
+		type: 'object',
+		properties: { prompt: { type: 'string' }, shape: { $ref: '#/components/schemas/Shape' } },
+	};
+	const document = (schemas: object) => read({ openapi: '3.1.0', components: { schemas } });
+
+	it('has the fields of its schema Input, or of the only schema that is called so', () => {
+		const fields = [{ name: 'prompt' }, { name: 'shape', choices: ['1:1', '16:9'] }];
+		expect(document({ Output: {}, OtherInput: {}, Input, Shape })).toMatchObject(fields);
+		expect(document({ Output: {}, PainterInput: Input, Shape })).toMatchObject(fields);
+		const definitions = { PainterInput: { properties: { seed: {} } } };
+		expect(named(read({ swagger: '2.0', definitions }))).toEqual(['seed']);
+	});
+});
+
 it.each([undefined, '', ' \n', '{}'])('%j has no fields', (text) => {
 	expect(readInputExample(text)).toEqual([]);
 });
 
 it.each([
 	["{ prompt: 'a' }", 'is not valid JSON', /double quotes.*The parser says/],
-	['{ "a": 1, … }', 'is not valid JSON', /no comments/],
+	['{ "a": 1, … }', 'is not valid JSON', /no '…'/],
 	['["a"]', 'is not a JSON object', /from the first \{/],
-	['{ "openapi": "3.1.0", "paths": {} }', 'describes a whole API', /Copy only the schema/],
+	[
+		'{ "openapi": "3.1.0", "components": { "schemas": { "AInput": {}, "BInput": {} } } }',
+		"is an OpenAPI document without one schema 'Input'",
+		/Copy only the schema/,
+	],
 ])('%s is refused in words', async (text, message, description) => {
 	const error = await caught(async () => await Promise.resolve(readInputExample(text)));
 	expect(error).toMatchObject({
