@@ -268,7 +268,7 @@ export class MediaGenerationApi implements ICredentialType {
 							],
 						},
 						{
-							displayName: 'Input Example',
+							displayName: 'Example or Schema of the Input',
 							name: 'inputExample',
 							type: 'string',
 							typeOptions: { rows: 4 },

@@ -31,12 +31,11 @@ export class MediaGenerationTrigger implements INodeType {
 		// n8n lists the action node and this trigger as one entry, with this text for both.
 		description: 'Generate images and videos, and start a workflow when a task is finished',
 		eventTriggerDescription: 'Waiting for a task to finish',
-		activationMessage:
-			"Your trigger is ready. Media Generation nodes of this workflow with 'Notify a Trigger' now use it.",
+		activationMessage: 'Your trigger is ready.',
 		triggerPanel: {
 			header: 'Wait for a finished task',
 			executionsHelp:
-				"<b>While building your workflow</b>, click 'Execute step'. Then run 'Task → Send Result Again' in another workflow, with the 'taskId' of a finished task, and the test URL of this trigger as 'Callback URL'. The task shows up here.<br /><br /><b>When your workflow is published</b>, each finished task starts it once. These executions show up in the list of executions, not here.<br /><br /><b>If the workflow has another trigger</b>, choose beside the button 'Execute workflow' which trigger starts: a run by hand should begin at the other one.",
+				"<b>To see a task here</b>, click 'Execute step'. Then run 'Repeat Callback' in another workflow, with the 'taskId' of a finished task, and the test URL of this trigger as 'Callback URL'.<br /><br />The executions of the published workflow show up in the list of executions, not here.",
 		},
 		builderHint: {
 			searchHint:
@@ -66,14 +65,14 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"When this workflow is published, its Media Generation nodes with 'Notify a Trigger' use this trigger. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. To order by hand, choose the other trigger beside the button 'Execute workflow'.",
+					"When this workflow is published, each finished task of its Media Generation nodes with 'Notify a Trigger' starts it once. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. To order by hand, choose the other trigger beside the button 'Execute workflow'.",
 				name: 'notice',
 				type: 'notice',
 				default: '',
 			},
 			{
 				displayName:
-					"This trigger puts out links and downloads nothing. For files, put a Media Generation node with 'Task → Wait' behind it: that node fetches the files, sleeps while their host is in trouble, and can split the results.",
+					"This trigger puts out links and downloads nothing. For files, put a Media Generation node with 'Wait for Task' behind it: that node fetches the files, sleeps while their host is in trouble, and can split the results.",
 				name: 'filesNotice',
 				type: 'notice',
 				default: '',
@@ -108,7 +107,7 @@ export class MediaGenerationTrigger implements INodeType {
 			},
 			{
 				displayName:
-					"Succeeded tasks do not start this workflow. To include them, add 'Task Succeeded'. Their results stay at the service: get them with Task → Get.",
+					"Succeeded tasks do not start this workflow. To include them, add 'Task Succeeded'. Their results stay at the service: get them with 'Get Task'.",
 				name: 'onlyFailedNotice',
 				type: 'notice',
 				default: '',

@@ -369,7 +369,7 @@ describe('in the editor', () => {
 			expect(executions.filter(({ mode }) => mode !== 'manual')).toEqual([]);
 		}, 600_000);
 
-		test('a run that is stopped asleep gives its results to Task → Wait, by the number of its execution', async () => {
+		test('a run that is stopped asleep gives its results to Wait for Task, by the number of its execution', async () => {
 			scene.service.configure({ latencyMs: 3_600_000 });
 			await addImage();
 			await editor.addOption('Sleep After (Minutes)');
@@ -424,7 +424,7 @@ describe('in the editor', () => {
 			const [taskId = ''] = scene.taskIds;
 
 			await editor.newWorkflow();
-			await editor.add('Media Generation', 'Send result of task again');
+			await editor.add('Media Generation', 'Repeat callback of task');
 			await editor.fill('taskId', taskId);
 			await editor.paste('callbackUrl');
 			await editor.execute();

@@ -287,7 +287,7 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await input.getByText('Schema', { exact: true }).click();
 				await drag(input.getByText('Prompt', { exact: true }).first(), editor.parameter('prompt'));
 				// What explains the expression lies over the fields below.
-				await editor.panel.getByText('When to Continue', { exact: true }).click();
+				await editor.panel.getByText('When Do the Items Go On', { exact: true }).click();
 				await editor.addOption('Additional Fields');
 				await addField('seed', 'number', '7');
 				await addField('style', 'string', STYLE);

@@ -44,7 +44,7 @@ export function isGivenUp({ network }: World, task: ServiceTask, at: number): bo
 	return (
 		last !== undefined &&
 		[401, 403].includes(last.status) &&
-		(next === undefined || next.at - last.at > 2 * MIN_READ_INTERVAL_MS)
+		(next === undefined || next.at - last.at > 3 * MIN_READ_INTERVAL_MS)
 	);
 }
 

@@ -31,8 +31,8 @@ const never = (prompt: string) => item(prompt, { latencyMs: HOUR });
 
 const stops = { ifSomeFail: 'stop' };
 const reasonOf = (prompt: string) => `Unsafe prompt (task ${on.taskOf(prompt)})`;
-const GET = 'Task → Get fetches the results without paying again:';
-const WAIT = 'Task → Wait fetches the results without paying again:';
+const GET = 'Get Task fetches the results without paying again:';
+const WAIT = 'Wait for Task fetches the results without paying again:';
 
 describe('On Error: Stop Workflow, If Some Items Fail: Stop', () => {
 	it('waits for all tasks, and stops with what failed, what to change, and what is paid for', async () => {

@@ -37,7 +37,7 @@ it('a kill in the first turn: the retry orders nothing and says what to do, and 
 	await run.n8n.kill(run);
 	const retry = await run.retry();
 	expect(retry.ran.error?.message).toContain(NOT_KEPT);
-	expect(retry.ran.description).toContain('Task → Wait');
+	expect(retry.ran.description).toContain('Wait for Task');
 	expect((await retry.retry()).ran.error?.message).toContain(NOT_KEPT);
 	expect(on.created).toBe(3);
 });

@@ -127,7 +127,7 @@ describe('Wait', () => {
 		expect(ran.error?.message).toBe(
 			`The task is not finished after 60 s; last state: PENDING (task ${taskId})`,
 		);
-		expect(ran.description).toContain('Task → Wait');
+		expect(ran.description).toContain('Wait for Task');
 		expect(on.elapsed).toBe(60 * SECOND);
 	});
 

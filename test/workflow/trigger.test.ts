@@ -120,8 +120,8 @@ describe('one task', () => {
 	});
 });
 
-describe('Task: Wait behind the trigger', () => {
-	/** The trigger leads into a *Task: Wait*, with its defaults. */
+describe('Wait for Task behind the trigger', () => {
+	/** The trigger leads into a *Wait for Task*, with its defaults. */
 	const WAIT: TestNode = {
 		name: 'Files',
 		parameters: { resource: 'task', operation: 'wait', taskId: '={{ $json.taskId }}' },

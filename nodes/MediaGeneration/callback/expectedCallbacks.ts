@@ -78,7 +78,7 @@ export class ExpectedCallbacks {
 		// n8n may be able to start the check at the end of the run.
 		this.deliveries = [...deliveries, ...this.deliveries];
 		context.logger.warn(
-			`${context.getNode().name}: n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(begun.error)} Deliver such tasks with the operation Task → Send Result Again.`,
+			`${context.getNode().name}: n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(begun.error)} Deliver such tasks with the operation Repeat Callback.`,
 		);
 	}
 
@@ -100,7 +100,7 @@ export interface AwaitedCallback extends Recipient {
 const NOTE =
 	'## n8n made this execution by itself\nA Media Generation node has ordered results for a Media Generation Trigger. This execution makes up for callbacks that do not come: it waits for the tasks, and hands what is finished to the trigger. It ends by itself when the trigger has all of them.\n\n**Do not stop or delete it** while you wait for results. Its node shows how many have come.';
 
-/** The parameters of the node in the sub-execution: an ordinary *Task: Wait*, whose results go to a trigger. */
+/** The parameters of the node in the sub-execution: an ordinary *Wait for Task*, whose results go to a trigger. */
 export const WAIT_PARAMETERS = {
 	resource: 'task',
 	operation: 'wait',

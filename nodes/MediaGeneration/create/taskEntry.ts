@@ -216,7 +216,7 @@ export function inDoubt({ itemIndex }: CreatePlan, turn: TurnId | undefined): It
 	return new ItemError(
 		`${NOT_KNOWN}. Its execution was killed or stopped in a turn that may have sent it`,
 		{
-			description: `Look in n8n's log for a line with 'created task' and '(execution ${turn[0]}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Task → Wait and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
+			description: `Look in n8n's log for a line with 'created task' and '(execution ${turn[0]}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Wait for Task and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
 		},
 	);
 }

@@ -64,7 +64,7 @@ async function readStored(context: IExecuteFunctions, id: string): Promise<Store
 	if (stored.length > 0 && !isOfWorkflow(context, data)) {
 		throw new ItemError(`Execution ${id} is an execution of another workflow`, {
 			description:
-				'Run Task → Wait in the workflow that has created the tasks, or enter the ids of the tasks.',
+				'Run Wait for Task in the workflow that has created the tasks, or enter the ids of the tasks.',
 		});
 	}
 	const taskIds = [...new Set(stored)];

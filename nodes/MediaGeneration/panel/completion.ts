@@ -7,7 +7,7 @@ export const CREATES = ['generate', 'create'];
 const NOT_IN_TOOLS = { hide: { '@tool': [true] } };
 
 const completion: INodeProperties = {
-	displayName: 'When to Continue',
+	displayName: 'When Do the Items Go On',
 	name: 'completion',
 	type: 'options',
 	noDataExpression: true,
@@ -34,7 +34,7 @@ const completion: INodeProperties = {
 		{
 			name: 'Return Immediately',
 			value: 'return',
-			description: "The next node runs at once. Get the results later with 'Task → Wait'.",
+			description: "The next node runs at once. Get the results later with 'Wait for Task'.",
 		},
 	],
 };
@@ -66,11 +66,11 @@ export const completionFields: INodeProperties[] = [
 	completion,
 	notice(
 		'trigger',
-		"First add a Media Generation Trigger, and publish its workflow. The list of executions has an execution that is 'Waiting' until all results have arrived: do not stop it. For files, put 'Task → Wait' behind the trigger.",
+		"First add a Media Generation Trigger, and publish its workflow. The list of executions has an execution that is 'Waiting' until all results have arrived: do not stop it. For files, put 'Wait for Task' behind the trigger.",
 	),
 	notice(
 		'return',
-		"Nothing waits for these tasks, and they are billed. Store each 'taskId': 'Task → Wait' needs it to get the results.",
+		"Nothing waits for these tasks, and they are billed. Store each 'taskId': 'Wait for Task' needs it to get the results.",
 	),
 	{ ...callbackUrl, displayOptions: shownWith('trigger') },
 	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },
@@ -85,7 +85,7 @@ const downloadResults: INodeProperties = {
 };
 
 const outputBinaryField: INodeProperties = {
-	displayName: 'Put Output File in Field',
+	displayName: 'Name of File Field',
 	name: 'outputBinaryField',
 	type: 'string',
 	displayOptions: { show: { '/downloadResults': [true] }, ...NOT_IN_TOOLS },

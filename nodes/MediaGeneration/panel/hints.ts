@@ -42,6 +42,14 @@ export const panelHints: NodeHint[] = [
 	},
 	{
 		message:
+			"The fields under 'Model Fields' are those of another model. To have those of this model, close the node and open it again.",
+		location: 'outputPane',
+		whenToDisplay: 'always',
+		// n8n leaves the old fields if it cannot evaluate an expression of the node, such as a prompt before the first run.
+		displayCondition: `={{ ($rawParameter["modelFields"]?.["schema"] ?? []).some(({ display, displayName }) => display === false && displayName !== ($parameter["model"] || displayName)) }}`,
+	},
+	{
+		message:
 			"The price of this model is by the second, and 'Duration (Seconds)' is 0: the model decides what the video costs, and 'Max Cost (USD)' would refuse it.",
 		location: 'outputPane',
 		whenToDisplay: 'beforeExecution',

@@ -8,15 +8,22 @@ import type {
 
 import { CREDENTIAL_TYPE } from '../service/connect';
 import { type InputField, markOf, panelType, readInputExample } from '../service/inputExample';
-import { describeModel, type PricedModel, readModels, SPECIFIED_MODELS } from '../service/money';
+import {
+	describeModel,
+	firstModel,
+	type PricedModel,
+	readModels,
+	SPECIFIED_MODELS,
+} from '../service/money';
 import { ItemError } from '../shared/itemError';
+import { isEmpty } from '../shared/parameters';
 
 /** The model by its place in the list of the credential, or by its identifier. */
-export const modelField = (model: string): INodeProperties => ({
+export const modelField: INodeProperties = {
 	displayName: 'Model',
 	name: 'model',
 	type: 'resourceLocator',
-	default: { mode: model === '' ? 'id' : 'list', value: model },
+	default: { mode: 'list', value: '' },
 	modes: [
 		{
 			displayName: 'From List',
@@ -33,7 +40,7 @@ export const modelField = (model: string): INodeProperties => ({
 	],
 	description:
 		"Model that makes the result. The list has the models of the credential, under 'Models'.",
-});
+};
 
 /**
  * The list of the field *Model*: the models of the credential. If there are none, the models of the specification, which
@@ -84,7 +91,7 @@ export const modelFields: INodeProperties = {
 };
 
 /** The fields of the input that the panel has itself. */
-const OWN_FIELDS: Record<string, string[]> = {
+const OWN_FIELDS = {
 	image: ['prompt'],
 	video: ['prompt', 'image_url', 'duration'],
 };
@@ -97,11 +104,15 @@ const NO_EXAMPLE =
  */
 export async function loadModelFields(this: ILoadOptionsFunctions): Promise<ResourceMapperFields> {
 	const { models } = await this.getCredentials(CREDENTIAL_TYPE);
-	const id: unknown = this.getCurrentNodeParameter('model', { extractValue: true });
-	const own = OWN_FIELDS[String(this.getCurrentNodeParameter('resource'))] ?? [];
-	const model = readModels(models).find((each) => each.id === id);
+	const chosen: unknown = this.getCurrentNodeParameter('model', { extractValue: true });
+	const kind = this.getCurrentNodeParameter('resource') === 'video' ? 'video' : 'image';
+	const all = readModels(models);
+	const id = isEmpty(chosen) ? firstModel(kind, all) : chosen;
+	const model = all.find((each) => each.id === id);
 	try {
-		const fields = readInputExample(model?.inputExample).filter(({ name }) => !own.includes(name));
+		const fields = readInputExample(model?.inputExample).filter(
+			({ name }) => !OWN_FIELDS[kind].includes(name),
+		);
 		const shown = fields.map(shownField);
 		const mark = { ...markOf(String(id)), ...NOT_TO_FILL_IN };
 		return { fields: shown.length > 0 ? [...shown, mark] : [], emptyFieldsNotice: NO_EXAMPLE };

@@ -65,7 +65,7 @@ const inputOptions: INodeProperties[] = [
 	},
 	sendFilesAs,
 	{
-		displayName: 'Additional Input (JSON)',
+		displayName: 'More Input (JSON)',
 		name: 'additionalInput',
 		type: 'json',
 		default: '{}',

@@ -1,6 +1,5 @@
 import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
-import { IMAGE_MODEL, VIDEO_MODEL } from '../service/money';
 import { fileField, numberField, operationField } from './field';
 import { modelField, modelFields } from './models';
 
@@ -9,18 +8,21 @@ function mediaFields(
 	resource: 'image' | 'video',
 	media: {
 		description: string;
-		model: string;
 		perLine: string;
 		prompt: Pick<INodeProperties, 'placeholder' | 'description'>;
 	},
 ): INodeProperties[] {
-	const { description, model, perLine, prompt } = media;
+	const { description, perLine, prompt } = media;
 	const displayOptions = { show: { resource: [resource], operation: ['generate'] } };
 	return [
 		operationField(resource, 'generate', [
 			{ name: 'Generate', value: 'generate', action: `Generate ${resource}`, description },
 		]),
-		{ ...modelField(model), displayOptions },
+		{
+			...modelField,
+			displayOptions,
+			hint: `Empty = the credential's first model for ${resource === 'image' ? 'images' : 'videos'}`,
+		},
 		{
 			displayName: 'Prompt',
 			name: 'prompt',
@@ -40,20 +42,21 @@ function mediaFields(
 			default: false,
 			description: `Whether each line of the prompt makes ${resource === 'image' ? 'an image' : 'a video'} of its own. Empty lines make none.`,
 		},
-		{ ...modelFields, displayOptions },
 	];
 }
 
 /** The operation and the fields of *Image*. */
-export const imageFields = mediaFields('image', {
-	description: 'Create an image from a text prompt',
-	model: IMAGE_MODEL,
-	perLine: 'One Image per Line',
-	prompt: {
-		placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
-		description: 'What the image should show',
-	},
-});
+export const imageFields: INodeProperties[] = [
+	...mediaFields('image', {
+		description: 'Create an image from a text prompt',
+		perLine: 'One Image per Line',
+		prompt: {
+			placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
+			description: 'What the image should show',
+		},
+	}),
+	{ ...modelFields, displayOptions: { show: { resource: ['image'], operation: ['generate'] } } },
+];
 
 const showVideo = { resource: ['video'], operation: ['generate'] };
 
@@ -61,7 +64,6 @@ const showVideo = { resource: ['video'], operation: ['generate'] };
 export const videoFields: INodeProperties[] = [
 	...mediaFields('video', {
 		description: 'Create a video from a text prompt and a reference image',
-		model: VIDEO_MODEL,
 		perLine: 'One Video per Line',
 		prompt: {
 			placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
@@ -113,6 +115,7 @@ export const videoFields: INodeProperties[] = [
 		hint: '0 = the model decides the length and the price',
 		description: 'Length of the video',
 	},
+	{ ...modelFields, displayOptions: { show: showVideo } },
 ];
 
 /** The operations and the fields of *Task*. */
@@ -131,20 +134,20 @@ export const taskFields: INodeProperties[] = [
 			description: 'Retrieve the current record of a task',
 		},
 		{
-			name: 'Send Result Again',
+			name: 'Repeat Callback',
 			value: 'redeliver',
-			action: 'Send result of task again',
+			action: 'Repeat callback of task',
 			description: 'Send the result of a finished task to a trigger that has missed it',
 		},
 		{
-			name: 'Wait',
+			name: 'Wait for Task',
 			value: 'wait',
 			action: 'Wait for task',
 			description: 'Wait for tasks that exist, e.g. of a run that was stopped',
 		},
 	]),
 	{
-		...modelField(''),
+		...modelField,
 		displayOptions: { show: { resource: ['task'], operation: ['create'] } },
 	},
 	{

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import type { PricedModel } from '../service/money';
+import { firstModel, type PricedModel } from '../service/money';
 import { ItemError } from '../shared/itemError';
 import { hasText, isName, isRecord, isSame, namesIn } from '../shared/json';
 import { isCutDataUri, isTelling } from '../shared/media';
@@ -28,13 +28,12 @@ export function readCreateBodies(
 	parameters: ItemParameters,
 	models: readonly PricedModel[],
 ): Array<Pick<CreatePlan, 'model' | 'input'>> {
-	const wayOut = 'Choose a model from the list, or enter its identifier, e.g. provider/model-name.';
-	const model = parameters.requiredText('model', 'Model', wayOut).trim();
+	const model = readModel(parameters, models);
 	const isRaw = parameters.value('resource') === 'task';
 	const inputs = isRaw ? [readRawInput(parameters)] : readMediaInputs(parameters);
 	const ofModel = isRaw ? NO_FIELDS : readModelFields(parameters, model, models);
 	const json = parameters.option('additionalInput');
-	const additional = parameters.jsonObject(json, 'Additional Input (JSON)');
+	const additional = parameters.jsonObject(json, 'More Input (JSON)');
 	return inputs.map((fields) => {
 		const own = { ...ofModel.values, ...fields };
 		const all = withAdditionalFields(withFiles(own, parameters), parameters);
@@ -43,6 +42,21 @@ export function readCreateBodies(
 		checkNeeded(ofModel, input);
 		return { model, input };
 	});
+}
+
+/** The model of the item: the chosen model, or the first one of the credential. */
+function readModel(parameters: ItemParameters, models: readonly PricedModel[]): string {
+	const wayOut = 'Choose a model from the list, or enter its identifier, e.g. provider/model-name.';
+	const kind = parameters.value('resource');
+	const value = parameters.value('model');
+	const isOpen = kind === 'image' || kind === 'video';
+	if (!isOpen || !parameters.isLeftOut('model', 'Model', value, wayOut)) {
+		return parameters.requiredText('model', 'Model', wayOut).trim();
+	}
+	const first = firstModel(kind, models);
+	if (first !== undefined) return first;
+	const paid = kind === 'video' ? 'by the second, as a video is' : 'by the task, as an image is';
+	throw refused('Model', `empty, and no model of the credential is paid ${paid}`, wayOut);
 }
 
 /** The input of a task as JSON. The unchanged template counts as empty. */

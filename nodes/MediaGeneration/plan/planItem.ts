@@ -29,7 +29,7 @@ export interface TriggerAddresses extends Pick<Connection, 'apiKey' | 'baseUrl' 
 const RESOURCES = { image: 'Image', video: 'Video', task: 'Task' };
 
 /** The operations on a task that exists already. */
-const READS = { get: 'Get', wait: 'Wait', redeliver: 'Send Result Again' };
+const READS = { get: 'Get', wait: 'Wait for Task', redeliver: 'Repeat Callback' };
 
 /** The operations of each resource, with their names in the panel. */
 const operationsOf = (resource: keyof typeof RESOURCES): Record<string, string> =>
@@ -137,7 +137,7 @@ const placeholder = (model: string): ItemError =>
 
 /** @throws ItemError if the value is not in the list, or not for a tool */
 function readCompletion(parameters: ItemParameters): Completion {
-	const completion = choice('When to Continue', parameters.value('completion'), {
+	const completion = choice('When Do the Items Go On', parameters.value('completion'), {
 		wait: 'Wait for Results',
 		trigger: 'Notify a Trigger',
 		return: 'Return Immediately',
@@ -145,7 +145,7 @@ function readCompletion(parameters: ItemParameters): Completion {
 	if (completion !== 'trigger' || !isTool(parameters.context)) return completion;
 	// An agent needs the result as the answer of the call: a later result would not reach the agent.
 	throw new ItemError('A tool of an AI agent cannot notify a trigger', {
-		description: "Choose 'Wait for Results' or 'Return Immediately' in 'When to Continue'.",
+		description: "Choose 'Wait for Results' or 'Return Immediately' in 'When Do the Items Go On'.",
 	});
 }
 

@@ -254,7 +254,7 @@ export class Downloader {
 		if (bytes > 0) return { file: stored.value };
 		const empty = because(
 			'The result is empty',
-			'Read the task again later with the operation Task → Get.',
+			'Read the task again later with the operation Get Task.',
 		);
 		return { trouble: empty, isOfLink: true };
 	}

@@ -78,8 +78,8 @@ const MAX_TRIES = 5;
 export const triesOf = ({ retryOnFail, maxTries }: INode): number =>
 	retryOnFail === true ? Math.min(MAX_TRIES, Math.max(MIN_TRIES, maxTries || DEFAULT_TRIES)) : 1;
 
-const GET = '. Task → Get fetches the results without paying again';
-const WAIT = '. Task → Wait fetches the results without paying again';
+const GET = '. Get Task fetches the results without paying again';
+const WAIT = '. Wait for Task fetches the results without paying again';
 
 /** What the message says about one task or many tasks of a state: what they cost, and how to get the results. */
 const MEANINGS: Array<[state: string, one: string, many: string, next?: string]> = [

@@ -12,7 +12,7 @@ import { settled } from '../shared/promises';
 
 /** The way out: a node that stops has no output with the result URLs. */
 export const AGAIN =
-	'The task is done and paid for: fetch its results again with the operation Task → Get.';
+	'The task is done and paid for: fetch its results again with the operation Get Task.';
 
 /** How long to wait for the head of an answer. */
 const HOST_TIMEOUT_MS = 60_000;
@@ -203,7 +203,7 @@ export async function refusalOf(
 				: 'The result host answered with a message instead of media';
 	const next =
 		kind !== 'answered'
-			? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Task → Get.'
+			? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Get Task.'
 			: `Open the URL in a browser to see what it says. ${AGAIN}`;
 	return { trouble: because(what, next, said), retryAfterMs, isOfLink: !again };
 }

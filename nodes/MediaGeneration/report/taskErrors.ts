@@ -37,7 +37,7 @@ export function failedTask(task: FailedTask, known: IDataObject, retry?: string)
 export const lateFile = (task: TaskRecord, known: IDataObject): ItemError =>
 	new ItemError("The file has not come before n8n's time limit, or before the caller hangs up", {
 		description:
-			'The task is done and paid for: do not order it again. Fetch the result with the operation Task → Wait.',
+			'The task is done and paid for: do not order it again. Fetch the result with the operation Wait for Task.',
 		task: taskJson(task, known),
 	});
 
@@ -139,7 +139,7 @@ export function timedOut(
 		? 'The wait ends now, because n8n cancels the execution soon: raise the time limit of the workflow for the next run.'
 		: "Raise 'Timeout' for the next run.";
 	return new ItemError(what, {
-		description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Task → Wait. ${next}`,
+		description: `The task goes on at the service and is billed if it succeeds. Fetch it with the operation Wait for Task. ${next}`,
 		task: {
 			...fields,
 			timedOut: true,

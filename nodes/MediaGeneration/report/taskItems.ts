@@ -7,7 +7,7 @@ import { isRecord, isSame, plainName, toNumber } from '../shared/json';
 import { cutDataUris } from '../shared/media';
 import type { ItemParameters } from '../shared/parameters';
 
-/** The default of *Put Output File in Field*. */
+/** The default of *Name of File Field*. */
 export const FIRST_FILE = 'data';
 
 /** How finished tasks become output items, on the action node and on the trigger. */
@@ -33,7 +33,7 @@ export const readOutputOptions = (
 	download: unknown = !isTool(parameters.context) && parameters.value('downloadResults'),
 ): OutputOptions => ({
 	download: parameters.flag('downloadResults', 'Download Results', download),
-	binaryField: parameters.optionName('outputBinaryField', 'Put Output File in Field', FIRST_FILE),
+	binaryField: parameters.optionName('outputBinaryField', 'Name of File Field', FIRST_FILE),
 	split: parameters.flag('splitResults', 'Split Results'),
 });
 

@@ -153,7 +153,7 @@ const LOST = new ItemError(
 	'The execution that is retried was stopped or killed, and n8n has not kept what it created',
 	{
 		description:
-			'No task was created now: a retry would order each task again. Take the task ids from n8n\'s log ("created task"), and fetch the results with Task → Wait. To order again all the same, start the workflow anew.',
+			'No task was created now: a retry would order each task again. Take the task ids from n8n\'s log ("created task"), and fetch the results with Wait for Task. To order again all the same, start the workflow anew.',
 	},
 );
 

@@ -77,7 +77,7 @@ const asDelivered = (delivery: Delivery | undefined): Delivered => ({
 });
 
 /**
- * Sends the result of a task to its trigger once more (*Send Result Again*).
+ * Sends the result of a task to its trigger once more (*Repeat Callback*).
  *
  * @throws ItemError if the trigger did not take the callback, or has taken it and has not started its workflow
  */
@@ -177,7 +177,7 @@ export async function lostResults({
 		({ taskId, error, deliveries }) => `${taskId}: ${error?.message ?? deliveries?.answer?.words}`,
 	);
 	const message = `${count(lost.length, 'task')} of '${creatorOf(context)}' did not reach the trigger`;
-	const description = `Deliver them with the operation Task → Send Result Again, or retry this execution. ${lists.join('; ')}`;
+	const description = `Deliver them with the operation Repeat Callback, or retry this execution. ${lists.join('; ')}`;
 	// The settings of the workflow may have n8n store no execution that fails.
 	context.logger.warn(`${context.getNode().name}: ${message}. ${description}`);
 	return new ItemError(message, { description });

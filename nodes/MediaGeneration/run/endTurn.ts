@@ -71,7 +71,7 @@ export async function suspend(
 ): Promise<INodeExecutionData[][]> {
 	const taskIds = journal.taskIds();
 	const error =
-		'The run was passed over while it slept: n8n retried it with the currently saved workflow. Fetch its tasks with Task → Wait';
+		'The run was passed over while it slept: n8n retried it with the currently saved workflow. Fetch its tasks with Wait for Task';
 	return await sleepAndRunAgain(context, dateOf(wakeAt), [{ json: { error, taskIds } }]);
 }
 

@@ -83,7 +83,7 @@ function ifStopped(execution: string, created: readonly TaskEntry[]): string {
 	}
 	const ids = created.length > FEW ? '' : ` (${created.map(({ taskId }) => taskId).join(', ')})`;
 	const them = created.length === 1 ? 'its task' : 'its tasks';
-	return ` If you stop this run, get the results of ${them}${ids} with Task → Wait in a new node that is connected to nothing: enter 'execution ${execution}' as 'Task ID'. If you rename this node, its results appear when the node has its old name again, or in the same way.`;
+	return ` If you stop this run, get the results of ${them}${ids} with Wait for Task in a new node that is connected to nothing: enter 'execution ${execution}' as 'Task ID'. If you rename this node, its results appear when the node has its old name again, or in the same way.`;
 }
 
 /** n8n wakes a run up to a minute late. */

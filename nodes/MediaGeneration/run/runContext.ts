@@ -12,6 +12,7 @@ import type { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
 import { isAwaited, isDelivered } from '../plan/planTypes';
 import { isNearLimit } from '../plan/planWait';
+import { readPauseMs } from '../read/readPace';
 import { ReadWindow } from '../read/readWindow';
 import { Downloader, DownloadTimes } from '../report/download';
 import { type FailureRule, type Ordered, type PaidTask } from '../report/ifSomeFail';
@@ -23,7 +24,7 @@ import type { TaskRecord } from '../service/taskRecord';
 import { anyOf, clock, ExpiringCache } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import type { RunView } from './nextStep';
+import { type RunView, timeOf } from './nextStep';
 import { Turn } from './turn';
 
 /** Between two reads of one task, milliseconds for each task that is read: half of the requests at most. */
@@ -199,7 +200,9 @@ export class RunContext {
 	}
 
 	/** What of the run concerns a task. */
-	viewOf({ plan, taskId = '' }: TaskEntry): RunView {
+	viewOf({ plan, taskId = '', createdAt, until }: TaskEntry): RunView {
+		// Of a task that another run has created only its first read is known.
+		const bornAt = createdAt ?? (plan && until !== undefined ? until - timeOf(plan) : Infinity);
 		const patienceMs = plan?.kind === 'create' ? plan.patienceMs : Infinity;
 		const { isBroken } = this.connection;
 		const brokenUntil = this.turn.maySleep ? this.queue.quietFrom + patienceMs : -Infinity;
@@ -208,7 +211,7 @@ export class RunContext {
 			whyNotTaken: isBroken
 				? NO_CREDENTIAL
 				: (this.queue.refusal?.message ?? 'The service took no task'),
-			readIntervalMs: Math.max(MIN_READ_INTERVAL_MS, READ_GAP_MS * this.waiting.size),
+			readIntervalMs: Math.max(readPauseMs(clock.now() - bornAt), READ_GAP_MS * this.waiting.size),
 			isOwn: plan?.kind === 'create' || isDelivered(plan) || this.ownIds.has(taskId),
 			turnStartedAt: this.turn.wentOnAt,
 			endsAt: this.settings.endsAt,

@@ -67,7 +67,7 @@ function nextStepsOf(ends: readonly End[]): string {
 const RUN_FAILED = 'Run only the failed items again: a full run would pay for the others twice.';
 
 const LOOK_FIRST =
-	"Before you run a failed item again, look at its 'taskId' and 'state': a task may be paid for. Task → Wait fetches the result of a task that has not failed.";
+	"Before you run a failed item again, look at its 'taskId' and 'state': a task may be paid for. Wait for Task fetches the result of a task that has not failed.";
 
 const COLLECT_FAILED =
 	"To collect failed items: Settings → On Error → 'Continue (using error output)'.";

@@ -101,7 +101,7 @@ export const OUTDATED = new ItemError(
 	'n8n woke this execution twice, and what n8n has kept of it is out of date',
 	{
 		description:
-			'No task was created now: the other wake may have created them all, and its items may have left. If results are missing, take the task ids from n8n\'s log ("created task"), and fetch them with Task → Wait.',
+			'No task was created now: the other wake may have created them all, and its items may have left. If results are missing, take the task ids from n8n\'s log ("created task"), and fetch them with Wait for Task.',
 	},
 );
 

@@ -37,6 +37,21 @@ export function readModels(models: unknown): PricedModel[] {
 	});
 }
 
+/** What makes the results of an operation. */
+export type Kind = 'image' | 'video';
+
+/**
+ * The model where the user has chosen none: the first of its kind in the credential. What is paid by the second is a video.
+ * If the credential has no models, it is the model of the specification.
+ *
+ * @param models the models of the account
+ * @returns the identifier; undefined if the account has models, and none of this kind
+ */
+export const firstModel = (kind: Kind, models: readonly PricedModel[]): string | undefined =>
+	(models.length > 0 ? models : SPECIFIED_MODELS).find(
+		({ unit }) => (unit === 'second') === (kind === 'video'),
+	)?.id;
+
 /** A model as the list in the panel shows it. */
 export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>
 	priceUsd > 0 ? `${id} (${priceUsd} USD per ${unit})` : id;

@@ -124,7 +124,7 @@ export const moneyHint = (kind: ServiceErrorKind, said = ''): string | undefined
 		: undefined;
 
 const LATER =
-	'The service may work again later. A task that was created goes on: fetch it with the operation Task → Wait.';
+	'The service may work again later. A task that was created goes on: fetch it with the operation Wait for Task.';
 
 /** What happened, and what to do. */
 interface Explanation {

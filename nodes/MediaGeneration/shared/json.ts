@@ -116,7 +116,7 @@ export function readStored<T>(stored: unknown, version: number): T {
 	const tasks = ids.size > 0 ? `. Its tasks: ${[...ids].join(', ')}` : '';
 	throw new UserError(`This execution was started with another version of this package${tasks}`, {
 		description:
-			'Nothing was sent. Update n8n-nodes-media-generation and retry the execution, or fetch its tasks with the operation Task → Wait.',
+			'Nothing was sent. Update n8n-nodes-media-generation and retry the execution, or fetch its tasks with the operation Wait for Task.',
 	});
 }
 

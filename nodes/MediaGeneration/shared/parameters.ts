@@ -107,7 +107,7 @@ export class ItemParameters {
 			{
 				description: isFailed
 					? "Put an If node before this node that lets only items with the state SUCCESS through. Or, in the node that created the task: Settings → On Error → 'Continue (using error output)'."
-					: "Put Task → Wait before this node, with {{ $json.taskId }} as 'Task ID'.",
+					: "Put Wait for Task before this node, with {{ $json.taskId }} as 'Task ID'.",
 			},
 		);
 	}
@@ -177,7 +177,9 @@ export class ItemParameters {
 		const path = this.has(name) ? `options.${name}` : name;
 		const raw = { rawExpressions: true };
 		const written: unknown = this.context.getNodeParameter(path, this.itemIndex, '', raw);
-		return typeof written === 'string' && written.startsWith('=') ? written : '';
+		// What was chosen from a list, or entered, stands in an object.
+		const text: unknown = isRecord(written) && '__rl' in written ? written.value : written;
+		return typeof text === 'string' && text.startsWith('=') ? text : '';
 	}
 
 	/** @throws ItemError if the value is not a JSON object */

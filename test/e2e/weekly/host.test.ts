@@ -213,7 +213,7 @@ describe("n8n's protection against requests to private addresses", () => {
 		expect(await told({ node: allowed })).toBe('success');
 	});
 
-	test("n8n's own address is refused to Task: Redeliver", async () => {
+	test("n8n's own address is refused to Repeat Callback", async () => {
 		const [taskId = ''] = scene.stage.finishedTasks(1);
 		const callbackUrl = `${scene.stage.webhookUrl}/webhook/any/callback`;
 		const parameters = { resource: 'task', operation: 'redeliver', taskId, callbackUrl };
@@ -279,7 +279,7 @@ onEngineV2.describe("n8n's engine v2", () => {
 		expect(scene.creates).toHaveLength(3);
 	});
 
-	test('returns at once; Task: Get and Task: Wait fetch the tasks; the credits are read', async () => {
+	test('returns at once; Get Task and Wait for Task fetch the tasks; the credits are read', async () => {
 		const created = itemsOf(await run(second, scene.image({ completion: 'return' })));
 		expect(created).toMatchObject([{ state: 'PENDING' }]);
 		const taskId = created[0]?.taskId;

@@ -73,7 +73,7 @@ async function hangUp(name: string): Promise<string> {
 	return id;
 }
 
-/** A trigger with *Task: Wait* behind it. Some callbacks are lost. */
+/** A trigger with *Wait for Task* behind it. Some callbacks are lost. */
 async function startTrigger(count: number): Promise<Published> {
 	const wait = scene.media({
 		resource: 'task',

@@ -7,8 +7,10 @@ import {
 } from 'n8n-workflow';
 import { runInNewContext } from 'node:vm';
 
+import { MediaGenerationApi } from '../../../credentials/MediaGenerationApi.credentials';
 import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
 import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
+import { markOf } from '../../../nodes/MediaGeneration/service/inputExample';
 import { executeContext } from '../../workflow/engine';
 import { read } from '../repository';
 
@@ -53,6 +55,14 @@ function shown(given: INodeParameters): string[] {
 		.map(({ name }) => name);
 }
 
+/** All labels at any depth, with the names or the values that they stand for. */
+const labelsIn = (property: object): Array<[string, string]> => {
+	const { name, value, displayName, options, values } = property as IDataObject;
+	const own: [string, string] = [String(value ?? name), String(displayName ?? name)];
+	const inside = [options, values].flatMap((list) => (Array.isArray(list) ? list : []));
+	return [own, ...(inside as object[]).flatMap(labelsIn)];
+};
+
 /** The options that the panel offers. */
 function offered(parameters: INodeParameters): string[] {
 	const all = { options: {} as INodeParameters, ...parameters };
@@ -63,6 +73,43 @@ function offered(parameters: INodeParameters): string[] {
 		.map(({ displayName }) => displayName);
 }
 
+it('the picture and the length of a video stand above the fields of the model', () => {
+	const video = shown({ resource: 'video', operation: 'generate' });
+	expect(video.slice(2, 8)).toEqual([
+		...['model', 'prompt', 'promptPerLine', 'imageSource', 'imageUrl', 'durationSeconds'],
+	]);
+	expect(video[8]).toBe('modelFields');
+});
+
+it.each([
+	['completion', 'When Do the Items Go On'],
+	['additionalInput', 'More Input (JSON)'],
+	['outputBinaryField', 'Name of File Field'],
+	['redeliver', 'Repeat Callback'],
+	['wait', 'Wait for Task'],
+	['inputExample', 'Example or Schema of the Input'],
+])('%s is called %s', (name, label) => {
+	const { properties } = new MediaGenerationApi();
+	const labels = [...description.properties, ...properties].flatMap(labelsIn);
+	expect(labels.filter(([each]) => each === name).map(([, each]) => each)).toContain(label);
+});
+
+it('the trigger says nothing twice', () => {
+	const { triggerPanel, properties, activationMessage } = new MediaGenerationTrigger().description;
+	const notices = properties.filter(({ type }) => type === 'notice');
+	const panel = Object.values(Object(triggerPanel) as Record<string, string>);
+	const texts = [...notices.map(({ displayName }) => displayName), ...panel, activationMessage];
+	// What a reader does, or learns: each stands in one text.
+	for (const word of [
+		'Notify a Trigger',
+		'Execute workflow',
+		'list of executions',
+		'Wait for Task',
+	]) {
+		expect([word, texts.filter((text) => text?.includes(word)).length]).toEqual([word, 1]);
+	}
+});
+
 it('the first view is short, whatever the options can do', () => {
 	expect(shown({})).toEqual([
 		...['resource', 'operation', 'model', 'prompt', 'promptPerLine', 'modelFields'],
@@ -72,7 +119,7 @@ it('the first view is short, whatever the options can do', () => {
 
 describe('the options', () => {
 	const ofAll = ['If Some Items Fail'];
-	const ofInput = ['Additional Fields', 'Additional Input (JSON)', 'Files', 'Send Files As'];
+	const ofInput = ['Additional Fields', 'More Input (JSON)', 'Files', 'Send Files As'];
 	const ofPrice = ['Dry Run', 'Max Cost (USD)', 'Reference'];
 	const ofCreates = [...ofAll, ...ofInput, ...ofPrice];
 	const ofWaits = ['Sleep After (Minutes)', 'Split Results', 'Timeout (Seconds)'];
@@ -134,6 +181,18 @@ describe('the hints before the first run', () => {
 	}
 
 	const PLACEHOLDER = 'This model is a placeho';
+	const PLACEHOLDERS = [
+		'imagevendor/image-model-2-text-to-image',
+		'videovendor/video-model-2-mini',
+	];
+	const OTHER = "The fields under 'Model";
+	const fieldsOf = (model: string) => ({
+		modelFields: {
+			mappingMode: 'defineBelow',
+			value: {},
+			schema: [{ ...markOf(model), removed: true }],
+		},
+	});
 	const SEVERAL = 'The prompt has several ';
 	const URLS = 'The output holds the UR';
 	const own = { model: { __rl: true, mode: 'id', value: 'acme/painter' } };
@@ -146,9 +205,16 @@ describe('the hints before the first run', () => {
 	};
 
 	it.each<[string, IDataObject, string[]]>([
-		['say what to do with the placeholder', {}, [PLACEHOLDER]],
-		['say it for a video, too', { resource: 'video' }, [PLACEHOLDER]],
+		['say what to do with the placeholder', { model: PLACEHOLDERS[0] }, [PLACEHOLDER]],
+		['say it for a video, too', { resource: 'video', model: PLACEHOLDERS[1] }, [PLACEHOLDER]],
 		['say nothing of a model of the account', own, []],
+		["say nothing where the credential's first model is used", {}, []],
+		[
+			'say how to see the fields of the chosen model',
+			{ ...own, ...fieldsOf('acme/other') },
+			[OTHER],
+		],
+		['say nothing of its own fields', { ...own, ...fieldsOf('acme/painter') }, []],
 		['ask whether several lines are several pictures', lines('a bird', '', 'a cat'), [SEVERAL]],
 		['ask it for a video, too', { resource: 'video', ...lines('a', 'b') }, [SEVERAL]],
 		['do not ask where they are', { promptPerLine: true, ...lines('a', 'b') }, []],

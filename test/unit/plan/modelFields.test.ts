@@ -1,7 +1,7 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { executeContext } from '../../workflow/engine';
-import { image, inputOf, json, planOf, refusalOf } from './planning';
+import { createOf, image, inputOf, json, planOf, refusalOf } from './planning';
 
 /** A field as n8n stores what the panel has shown. */
 const field = (id: string, type: string, more: IDataObject = {}) => ({
@@ -229,7 +229,7 @@ describe('a placeholder model of an imported example', () => {
 
 	it('is refused where the credential has models, and not this one', async () => {
 		const models = [{ id: 'acme/painter', priceUsd: 0.05, unit: 'task' as const }];
-		expect(await refusalOf(image(), json({}), { models })).toMatchObject({
+		expect(await refusalOf(image({}, { model: id }), json({}), { models })).toMatchObject({
 			message: `The model '${id}' is a placeholder, and your credential does not have it`,
 			description: expect.stringContaining("Choose a model of your account in 'Model'") as string,
 		});
@@ -237,7 +237,8 @@ describe('a placeholder model of an imported example', () => {
 
 	it('is a model like others where the credential has it, or has none', async () => {
 		const models = [{ id, priceUsd: 0.05, unit: 'task' as const }];
-		expect(await inputOf(image(), json({}), { models })).toEqual({ prompt: 'A lighthouse' });
-		expect(await inputOf(image())).toEqual({ prompt: 'A lighthouse' });
+		for (const more of [{ models }, {}]) {
+			expect((await createOf(image({}, { model: id }), json({}), more)).model).toBe(id);
+		}
 	});
 });

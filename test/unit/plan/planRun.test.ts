@@ -149,13 +149,13 @@ describe('what cannot be meant', () => {
 	const added = (additionalInput: string) => image({ additionalInput });
 	const file = { imageSource: 'binary', binaryPropertyName: '' };
 	const address = 'm.example.com/1.png';
-	const extra = "'Additional Input (JSON)'";
+	const extra = "'More Input (JSON)'";
 	const toNowhere = image({}, { completion: 'trigger', callbackUrl: 'here' });
 
 	const circle = '={{ [{ seed: 7 }].map((a) => Object.assign(a, { self: a }))[0] }}';
 	it.each<Case>([
 		["'Prompt' is empty", image({}, { prompt: '  ' }), /Describe/],
-		["'Model' is empty", image({}, { model: ' ' }), /from the list/],
+		["'Model' is empty", { ...generic('{ "seed": 7 }'), model: ' ' }, /from the list/],
 		...options('Timeout', 'timeout', [-5, 'long'], /0 or more.*seconds/),
 		...options('Timeout', 'timeout', [1e21], /from 0 to 9007199254740991/),
 		...options('Sleep After', 'suspendAfter', [-1, 'soon'], /0 or more/),
@@ -190,7 +190,7 @@ describe('what cannot be meant', () => {
 		["'Callback URL' is not a valid address: 'here'", toNowhere, /production URL/],
 		// Completions that this version does not know.
 		...['later', 'poll', 'suspend', null, false, 0].map((completion): Case => [
-			`'When to Continue' is '${completion}'`,
+			`'When Do the Items Go On' is '${completion}'`,
 			image({}, { completion }),
 			/Choose/,
 		]),
@@ -223,7 +223,7 @@ describe('what cannot be meant', () => {
 
 	it.each([
 		['FAILURE', /which failed and has no result for 'Image URL'/, /If node.*error output/],
-		['PENDING', /which is not finished and has no result for 'Image URL'/, /Task → Wait/],
+		['PENDING', /which is not finished and has no result for 'Image URL'/, /Wait for Task/],
 	])('an incoming task that is %s is told from an empty field', async (state, message, wayOut) => {
 		const items = json({ taskId: 'task-7', state, resultUrls: [] });
 		const parameters = video({ imageSource: 'url', imageUrl: '={{ $json.resultUrls[0] }}' });

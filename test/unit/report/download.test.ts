@@ -20,7 +20,7 @@ type Bytes = Buffer<ArrayBuffer>;
 const MiB = 1024 ** 2;
 // A node that stops has no output to look at.
 const PAID = {
-	description: expect.stringMatching(/is done and paid for.* Task → Get\.$/) as string,
+	description: expect.stringMatching(/is done and paid for.* Get Task\.$/) as string,
 };
 
 virtualTime();
@@ -383,10 +383,10 @@ describe('where n8n does not keep a file', () => {
 	const brokeOff = 'The download broke off after';
 
 	it.each<[string, Error, takesAll: boolean, message: string, description: string]>([
-		['the setting', tooLarge, true, notKept, 'Task → Get.'],
+		['the setting', tooLarge, true, notKept, 'Get Task.'],
 		['the setting', tooLarge, true, notKept, 'N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE'],
 		['what n8n said', full, false, 'n8n could not keep the result', 'no space left on device'],
-		['a connection that broke off', new Error('aborted'), false, brokeOff, 'Task → Get.'],
+		['a connection that broke off', new Error('aborted'), false, brokeOff, 'Get Task.'],
 	])('the error names %s', async (_what, error, takesAll, message, description) => {
 		hostSends(Buffer.alloc(3 * MiB));
 		const context = executeContext();

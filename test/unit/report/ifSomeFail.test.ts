@@ -86,10 +86,10 @@ describe('the list of created tasks', () => {
 	it('names every task by what it means for the money, paid ones first', () => {
 		const states = { a: 'PENDING', b: 'SUCCESS', c: 'PENDING', d: 'FAILURE', earlier: undefined };
 		const tasks = Object.entries(states).map(([taskId, state]) => ({ taskId, state }));
-		const wait = 'Task → Wait fetches the results without paying again';
+		const wait = 'Wait for Task fetches the results without paying again';
 		expect(describePaidTasks({ tasks })).toBe(
 			[
-				'1 task succeeded and is paid for. Task → Get fetches the results without paying again: b.',
+				'1 task succeeded and is paid for. Get Task fetches the results without paying again: b.',
 				`2 tasks are not finished, and are billed if they succeed. ${wait}: a, c.`,
 				`1 task was created in an earlier try. ${wait}: earlier.`,
 				'1 task failed, which is usually free: d.',

@@ -106,7 +106,7 @@ it.each([
 	'an output field that is no name is not taken for the default: %j',
 	(outputBinaryField, shown) => {
 		expect(() => options({ outputBinaryField } as IDataObject)).toThrow(
-			`The parameter 'Put Output File in Field' is ${shown}`,
+			`The parameter 'Name of File Field' is ${shown}`,
 		);
 	},
 );

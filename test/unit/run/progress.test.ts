@@ -34,7 +34,7 @@ function told(entries: TaskEntry[], sleepMs = MINUTE): string {
 
 it('a run that sleeps says how to get its results if somebody stops it or renames its node, with its few ids', () => {
 	expect(told(created(2))).toContain(
-		"If you stop this run, get the results of its tasks (task-1, task-2) with Task → Wait in a new node that is connected to nothing: enter 'execution 812' as 'Task ID'. If you rename this node, its results appear when the node has its old name again, or in the same way.",
+		"If you stop this run, get the results of its tasks (task-1, task-2) with Wait for Task in a new node that is connected to nothing: enter 'execution 812' as 'Task ID'. If you rename this node, its results appear when the node has its old name again, or in the same way.",
 	);
 	const many = told(created(4));
 	expect(many).toContain("connected to nothing: enter 'execution 812'");

@@ -36,7 +36,7 @@ const FAILED_ALONE = 'Run only the failed items again: a full run would pay for 
 const COLLECT = "To collect failed items: Settings → On Error → 'Continue (using error output)'.";
 const AGAIN = `${FAILED_ALONE} ${COLLECT}`;
 const LOOK =
-	"Before you run a failed item again, look at its 'taskId' and 'state': a task may be paid for. Task → Wait fetches the result of a task that has not failed.";
+	"Before you run a failed item again, look at its 'taskId' and 'state': a task may be paid for. Wait for Task fetches the result of a task that has not failed.";
 
 const lost = new ItemError('It is not known whether the task was created. No answer');
 const noFile = new ItemError('The result could not be downloaded', {
