@@ -39,7 +39,7 @@ it.each<[string, Settings['readStatus']]>([
 	["a firewall's 403", { status: 403, body: '<html>403</html>' } as never],
 	["a gateway's 404", NO_ROUTE as never],
 ])(
-	'Task: Wait and Get of finished tasks live through 15 s of %s at their first read',
+	'Wait for Task and Get of finished tasks live through 15 s of %s at their first read',
 	async (_what, readStatus) => {
 		for (const operation of ['wait', 'get']) {
 			on.service.configure({ readStatus });

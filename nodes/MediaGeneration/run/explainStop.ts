@@ -10,7 +10,7 @@ import { settled } from '../shared/promises';
 import { orderedBy, type RunContext } from './runContext';
 
 const NOTE =
-	'## n8n made this execution by itself\nAn execution of this workflow was stopped, and n8n keeps nothing of what it did since its last sleep. These are the tasks that it had created by then. They go on at the service, and cost money.\n\nTo get their results, copy the items into **Task ID** of a Media Generation node with **Task: Wait**.';
+	'## n8n made this execution by itself\nAn execution of this workflow was stopped, and n8n keeps nothing of what it did since its last sleep. These are the tasks that it had created by then. They go on at the service, and cost money.\n\nTo get their results, copy the items into **Task ID** of a Media Generation node with **Wait for Task**.';
 
 /** A row for each task of an entry, and for an order whose answer was lost. */
 function tasksOf({ itemIndex, failed = [], sent, taskId, task, state }: TaskEntry): IDataObject[] {

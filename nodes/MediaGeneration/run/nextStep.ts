@@ -262,7 +262,7 @@ export function noteRead(
 function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 	const { taskId = '', task: last, trouble } = entry;
 	if (isGet(plan)) {
-		const description = 'It asks for a pause. Send the id to Task → Wait later.';
+		const description = 'It asks for a pause. Send the id to Wait for Task later.';
 		const why = trouble
 			? errorOf(trouble)
 			: new ItemError('The service lets no read in', { description });
