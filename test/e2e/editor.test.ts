@@ -173,7 +173,7 @@ describe('in the editor', () => {
 			await editor.parameter('binaryPropertyName').waitFor();
 			await editor.parameter('imageUrl').waitFor({ state: 'detached' });
 			await editor.choose('resource', 'Task');
-			await editor.choose('operation', 'Wait');
+			await editor.choose('operation', 'Wait for Task');
 			await editor.parameter('taskId').waitFor();
 			expect(await editor.parameter('prompt').count()).toBe(0);
 		});

@@ -47,14 +47,13 @@ class Examples {
 		this.credentials.push(await this.scene.client.createCredential(name, type, data));
 	}
 
-	/** Imports an example, and chooses own models in its nodes. @param changes parameters of some of its nodes, put over those in the file */
+	/**
+	 * Imports an example as it is: it begins with the models of the credential.
+	 *
+	 * @param changes parameters of some of its nodes, put over those in the file
+	 */
 	async import(name: string, changes: Record<string, IDataObject> = {}) {
 		const definition = prepare(readExample(name), this.credentials);
-		const [image, video] = OWN_MODELS.map(({ id }) => ({ __rl: true, mode: 'list', value: id }));
-		for (const { parameters } of definition.nodes) {
-			if (parameters.resource === 'image') parameters.model = image;
-			if (parameters.resource === 'video') parameters.model = video;
-		}
 		for (const [node, parameters] of Object.entries(changes)) {
 			Object.assign(nodeOf(definition, node).parameters, parameters);
 		}
@@ -124,8 +123,18 @@ export function testExamples(scene: Scene, model: () => LanguageModel): void {
 	test('overnight-batch: one run sleeps through the night, sorts out what failed, and ends with an error that says so', async () => {
 		const { service } = scene;
 		service.configure({ latencyMs: 3_600_000 });
-		const run = await examples.start(await examples.import('overnight-batch'));
 		const prompts = listed('overnight-batch');
+		// As it comes, it orders nothing.
+		const dry = itemsOf(await examples.run('overnight-batch'), 'Videos');
+		expect(dry.map(({ dryRun, model }) => [dryRun, model])).toEqual(
+			prompts.map(() => [true, 'acme/video-9']),
+		);
+		expect(scene.tasks).toEqual([]);
+		const { options } = nodeOf(readExample('overnight-batch'), 'Generate overnight').parameters;
+		const changes = {
+			'Generate overnight': { options: { ...(options as object), dryRun: false } },
+		};
+		const run = await examples.start(await examples.import('overnight-batch', changes));
 		await until('all orders', 2 * MINUTE, () => scene.tasks.length === prompts.length);
 		await run.suspended();
 		const [failed = '', ...finished] = scene.taskIds;
