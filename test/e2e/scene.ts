@@ -34,10 +34,10 @@ export const RANDOM = {
 const TURNS: IDataObject = { ...RANDOM, suspendAfter: 0, maxInFlight: 2 };
 
 /** More tasks than a run orders in the time in which it hears of a stop. */
-const ALL_AT_ONCE = 300;
+const ALL_AT_ONCE = 1_000;
 
-/** A run has heard of a stop within this time, milliseconds: where n8n tells it nothing, it asks before each order. */
-const HEARD_MS = 5_000;
+/** A run has heard of a stop within this time, milliseconds: where n8n tells it nothing, it asks every few seconds. */
+const HEARD_MS = 6_000;
 
 /** How images are ordered. */
 export interface Order {

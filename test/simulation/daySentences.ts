@@ -16,6 +16,9 @@ const REFUSED = /n8n has not kept what it created|Another retry of execution/;
 /** A run may be late by this. */
 const LATE_MS = 10 * SECOND;
 
+/** A run has heard of a stop within this time: where n8n tells it nothing, it asks every few seconds. */
+const HEARD_MS = 5 * SECOND;
+
 /** Between two looks of n8n, with the time that a turn leaves before the look. */
 const LONGEST_GAP_MS = 62 * SECOND;
 
@@ -264,20 +267,24 @@ export const daySentences = {
 			.map((row) => `execution ${row.id}: ${errorOf(row)?.message}`);
 	}),
 
-	'after a stop, also of a caller, at most two orders leave': onDay((world, { ends, workflow }) => {
-		// n8n has ended the execution of an MCP server before the tool of the server begins.
-		if (ends !== 'stopped' || workflow === 'beside' || workflow === 'hangs up') return [];
-		const stopped = world.n8n.rows.find(({ status }) => status === 'canceled');
-		const stoppedAt = stopped?.endedAt ?? Infinity;
-		const ended = world.n8n.rows.filter(
-			(row) => row === stopped || row.caller?.executionId === stopped?.id,
-		);
-		const { length } = world.network.seen.filter(
-			(seen) =>
-				seen.kind === 'create' && seen.at > stoppedAt && ended.some((row) => isOf(row, seen)),
-		);
-		return length > 2 ? [`${length} orders after the stop at ${stoppedAt} ms`] : [];
-	}),
+	'after a stop, also of a caller, orders leave for some seconds at most': onDay(
+		(world, { ends, workflow }) => {
+			// n8n has ended the execution of an MCP server before the tool of the server begins.
+			if (ends !== 'stopped' || workflow === 'beside' || workflow === 'hangs up') return [];
+			const stopped = world.n8n.rows.find(({ status }) => status === 'canceled');
+			const stoppedAt = stopped?.endedAt ?? Infinity;
+			const ended = world.n8n.rows.filter(
+				(row) => row === stopped || row.caller?.executionId === stopped?.id,
+			);
+			const { length } = world.network.seen.filter(
+				(seen) =>
+					seen.kind === 'create' &&
+					seen.at > stoppedAt + HEARD_MS &&
+					ended.some((row) => isOf(row, seen)),
+			);
+			return length > 0 ? [`${length} orders long after the stop at ${stoppedAt} ms`] : [];
+		},
+	),
 
 	"n8n's time limit cancels nothing that could have let out what it has": onDay((world, day) =>
 		day.ends === 'stopped'

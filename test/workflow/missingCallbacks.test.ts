@@ -385,7 +385,7 @@ describe('a trigger', () => {
 		]);
 	});
 
-	it('that starts a little after its answer ends the check in that turn', async () => {
+	it('that starts a little after its answer ends the check in the next turn', async () => {
 		service(() => 'SUCCESS');
 		trigger(async (taskId) => {
 			time.later(2 * SECOND, () => void started(taskId));
@@ -393,7 +393,7 @@ describe('a trigger', () => {
 		});
 		const begun = await begin(of(3));
 		const { output } = await begun.end();
-		expect([begun.row.wakes, delivered.length]).toEqual([1, 3]);
+		expect([begun.row.wakes, delivered.length]).toEqual([2, 3]);
 		expect(output.map(({ json }) => json.delivery)).toEqual(Array(3).fill('accepted'));
 	});
 

@@ -8,63 +8,46 @@ import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 
-/** Why a trigger has not started for a task: it refuses the task, or it could not say yes or no. */
-export interface Refusal {
-	kind: 'refused' | 'notNow';
-	/** The words of its answer. */
-	words: string;
-}
-
 /** What is known of the deliveries of one task. Times are milliseconds of the clock. */
 export interface Deliveries {
 	/** When the ledger was asked last. */
 	askedAt?: number;
-	/** The last answer of the trigger, and when it came. */
-	answer?: Refusal;
+	/** Why the trigger has not started so far: it refuses the task, or it could not say yes or no. */
+	answer?: { words: string; isRefused: boolean };
+	/** When this answer came last, and since when the trigger answers like this. */
 	at?: number;
-	/** Since when the trigger answers like this, and when it first answered. */
 	since?: number;
-	firstAt?: number;
 }
 
-/** A refusal is final when the trigger has given it for so long, milliseconds. */
-export const FINAL_AFTER_MS = 15 * 60_000;
-
-/** Writes down why a trigger has not started. @param now milliseconds of the clock */
-export function noteAnswer(deliveries: Deliveries, answer: Refusal, now: number): void {
-	const { answer: before, since, firstAt = now } = deliveries;
-	const isSame = before?.kind === answer.kind;
-	Object.assign(deliveries, { answer, at: now, since: isSame ? since : now, firstAt });
-}
-
-/**
- * Whether a task cannot be delivered. Otherwise its result is delivered again.
- *
- * @param until when the time of the task is up, milliseconds of the clock
- */
-export function isUndeliverable(
-	{ answer, at = 0, since = at, firstAt = at }: Deliveries,
-	until: number,
-): boolean {
-	if (answer === undefined) return false;
-	if (answer.kind === 'refused') return at >= since + FINAL_AFTER_MS;
-	return at >= Math.max(until, firstAt + FINAL_AFTER_MS);
-}
+/** An answer is final when the trigger has given it for so long, milliseconds. */
+const FINAL_AFTER_MS = 15 * 60_000;
 
 /** Between two deliveries of a result, milliseconds. */
 const DELIVERY_PAUSE_MS = 60_000;
 
+/** Writes down why a trigger has not started. @param now milliseconds of the clock */
+export function noteAnswer(
+	deliveries: Deliveries,
+	words: string,
+	isRefused: boolean,
+	now: number,
+): void {
+	const { answer: before, since = now } = deliveries;
+	const isSame = before?.isRefused === isRefused;
+	Object.assign(deliveries, { answer: { words, isRefused }, at: now, since: isSame ? since : now });
+}
+
 /**
- * What happens next to a task that has ended, and whose result goes to a trigger.
+ * What happens next to a task that has ended, and whose result goes to a trigger. A refusal is final after a quarter of an
+ * hour; another answer not before the time of the task is up.
  *
  * @param until when the time of the task is up, milliseconds of the clock
  * @param now milliseconds of the clock
  */
 export function deliveryStep(deliveries: Deliveries = {}, until = Infinity, now: number) {
-	const { answer, at = -Infinity } = deliveries;
-	if (isUndeliverable(deliveries, until)) {
-		return { kind: 'failed' as const, error: new ItemError(answer?.words ?? '') };
-	}
+	const { answer, at = -Infinity, since = at } = deliveries;
+	const isFinal = at >= since + FINAL_AFTER_MS && (answer?.isRefused === true || at >= until);
+	if (answer && isFinal) return { kind: 'failed' as const, error: new ItemError(answer.words) };
 	return { kind: 'deliver' as const, at: Math.max(now, at + DELIVERY_PAUSE_MS) };
 }
 
@@ -88,7 +71,6 @@ export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
  * token and no API key. Its body has the task id, because the trigger reads nothing else.
  *
  * @param address the trigger's URL with its token
- * @param callerWaitsMs how long the caller of this node waits, milliseconds
  * @returns undefined if the answer is not that of a trigger of this package
  * @throws ItemError, UserError if the trigger did not take the callback; the message does not contain the token
  * @throws Stopped if the execution was stopped
@@ -98,21 +80,19 @@ export async function redeliver(
 	context: IExecuteFunctions,
 	{ taskId, state }: Pick<FinishedTask, 'taskId' | 'state'>,
 	address: string,
-	callerWaitsMs = Infinity,
 ): Promise<Delivery | undefined> {
 	const { origin, pathname, searchParams } = new URL(address);
 	// Without the token, for messages.
 	const shown = origin + pathname;
 	const begunAt = clock.now();
-	const limitMs = Math.min(TRIGGER_LIMIT_MS, Math.max(1, callerWaitsMs));
 	const answer = await callN8n(
 		context,
-		{ method: 'POST', url: address, body: { taskId, state }, timeout: limitMs },
+		{ method: 'POST', url: address, body: { taskId, state }, timeout: TRIGGER_LIMIT_MS },
 		`n8n does not let this node call the trigger: ${shown}`,
 	);
-	if (answer === undefined && clock.now() - begunAt >= limitMs) {
+	if (answer === undefined && clock.now() - begunAt >= TRIGGER_LIMIT_MS) {
 		throw new TriggerBusy(
-			`The trigger does not answer within ${Math.round(limitMs / 1000)} s: ${shown}`,
+			`The trigger does not answer within ${TRIGGER_LIMIT_MS / 1000} s: ${shown}`,
 			{
 				description:
 					"n8n answers when the trigger's execution has a place. With N8N_CONCURRENCY_PRODUCTION_LIMIT a run may wait for the very place that it holds. The workflow may still start when this run has ended: look in the list of executions, then try again by hand, or raise the limit.",

@@ -1,18 +1,8 @@
-import {
-	type IExecuteFunctions,
-	type INode,
-	type IWebhookFunctions,
-	UserError,
-} from 'n8n-workflow';
+import { type IExecuteFunctions, type IWebhookFunctions, UserError } from 'n8n-workflow';
 
 import { executionIdOf, modeOf, nodeContext } from '../n8n/internals';
 import { LedgerRow } from '../n8n/ledgerRow';
 import { comparableId } from '../service/answerFields';
-import { CREDENTIAL_TYPE } from '../service/connect';
-
-/** @returns the id that n8n gave to the node's credential; empty where it has none */
-export const credentialIdOf = ({ credentials }: INode): string =>
-	credentials?.[CREDENTIAL_TYPE]?.id ?? '';
 
 /**
  * The name of a task among the tasks of one trigger: however a callback writes a UUID, it is the same task. Neither the base

@@ -1,32 +1,16 @@
 import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-workflow';
 
 import { MODEL_PARAMETER } from '../service/client';
-import { connect, type Connection, type Credential, CREDENTIAL_TYPE } from '../service/connect';
+import { connect, type Connection } from '../service/connect';
 import { TOKEN_PARAMETER } from '../shared/addresses';
-import { ExpiringCache, withTimeLimit } from '../shared/clock';
+import { withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { settled } from '../shared/promises';
 import { isTokenValid, REFERENCE_PARAMETER } from './callbackAddress';
-import { credentialIdOf } from './ledger';
 
 /** Larger bodies are refused. The record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;
-
-/**
- * How long a credential is used, from the beginning of its look-up. A changed base URL may go unnoticed for this long. A
- * changed key is noticed with the first token made with it.
- */
-const MAX_AGE_MS = 60_000;
-
-/** The least time between two look-ups caused by wrong tokens: a sender of wrong tokens must not keep n8n busy. */
-const MIN_REFRESH_MS = 2_000;
-
-/** What callbacks share, because a look-up costs n8n more CPU time than the rest of a callback. */
-const lookUps = new ExpiringCache<Promise<Credential>>(MAX_AGE_MS);
-
-/** The latest look-ups caused by wrong tokens. */
-const refreshes = new ExpiringCache<true>(MIN_REFRESH_MS);
 
 /** What a valid callback tells: the task id in its body, and what its address carries under the token. */
 interface VerifiedCallback {
@@ -39,7 +23,6 @@ interface VerifiedCallback {
  * Makes the checks that need no request: the address and its token, the size, the task id.
  *
  * @param publicUrl gives the address that was given out; called only if needed, because it may cost n8n an evaluation
- * @param isInDoubt whether the remembered credential has refused the callback
  * @returns the verified callback; or the answer that refuses it
  * @throws UserError if the credential cannot be used; the error of n8n's look-up
  * @see docs/service.openapi.yaml, section 6
@@ -48,9 +31,8 @@ export async function verifyCallback(
 	context: IWebhookFunctions,
 	requireToken: boolean,
 	publicUrl: () => string | undefined,
-	isInDoubt = false,
 ): Promise<WebhookAnswer | VerifiedCallback> {
-	const connection = await connect(context, await credentialOf(context, isInDoubt));
+	const connection = await connect(context);
 	const { apiKey } = connection;
 	// A request that express has not made lacks the original address.
 	const { headers = {}, rawBody, url = '', originalUrl = url } = context.getRequestObject();
@@ -61,8 +43,6 @@ export async function verifyCallback(
 	const isFree = !requireToken && reference === undefined;
 	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
 	if (!isFree && !isProven(isGood, originalUrl, publicUrl)) {
-		// The remembered key may be out of date.
-		if (!isInDoubt) return await verifyCallback(context, requireToken, publicUrl, true);
 		return answerWith(401, "The callback URL's token is missing or does not match");
 	}
 	const size = rawBody?.length ?? Number(headers['content-length'] ?? 0);
@@ -74,20 +54,6 @@ export async function verifyCallback(
 	const taskId = idIn(parsedJson(String(rawBody))) ?? idIn(context.getBodyData());
 	if (taskId === undefined) return answerWith(400, 'The callback names no task id');
 	return { connection, taskId, ...(typeof reference === 'string' && { reference }) };
-}
-
-async function credentialOf(context: IWebhookFunctions, isInDoubt: boolean): Promise<Credential> {
-	// The node is part of the key, so that no workflow uses a credential that only another workflow may use.
-	const node = context.getNode();
-	const key = `${context.getWorkflow().id}/${node.id}/${credentialIdOf(node)}`;
-	const isRefresh = isInDoubt && !refreshes.get(key);
-	if (isRefresh) refreshes.set(key, true);
-	const known = isRefresh ? undefined : lookUps.get(key);
-	if (known) return await known;
-	const lookUp = context.getCredentials<Credential>(CREDENTIAL_TYPE);
-	lookUps.set(key, lookUp);
-	lookUp.catch(() => lookUps.delete(key));
-	return await lookUp;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
 
 import { clock } from '../shared/clock';
-import { Semaphore, settled } from '../shared/promises';
+import { settled } from '../shared/promises';
 import {
 	executionIdOf,
 	internalsOf,
@@ -10,51 +10,41 @@ import {
 	isOnWorker,
 	isStopOf,
 	modeOf,
-	stopSignal,
 	triggerOf,
 } from './internals';
 
-/** A question that takes so long costs no more than an order, and is asked before each order; milliseconds. */
-const CHEAP_MS = 25;
-
-/** For what it takes beyond, so many times as long passes without one: n8n parses all that is stored of the execution. */
+/** Between two questions, milliseconds; and so many times as long as a question takes: n8n parses all that it has stored. */
+const PAUSE_MS = 3_000;
 const PAUSE_FACTOR = 20;
-
-/** Between two orders that ask, milliseconds: an order takes so long until it has left. */
-const GAP_MS = 40;
 
 /**
  * Looks for the stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker
  * hears nothing if a webhook processor started the execution, and a sub-workflow hears nothing if somebody stops its
  * caller: shown on n8n 2.41 by test/e2e/process/facts.ts and test/e2e/queue.test.ts. Only these runs ask.
  *
- * @returns a function to be called before each order, which says whether n8n had stored a stop when it was asked last:
- *   just now, for each order anew, unless the question is costly. It throws Stopped if the execution was stopped.
+ * @returns a function to be called before each order, which asks before the first one and then every few seconds. It says
+ *   whether n8n had stored a stop when it was asked last.
  */
 export function lookForStop(context: IExecuteFunctions): () => Promise<boolean> {
 	const own = modeOf(context) === 'webhook' && isOnWorker(context);
 	if (!own && !isCalled(context)) return async () => await Promise.resolve(false);
-	const oneAtATime = new Semaphore(1);
 	let askAt = -Infinity;
-	let askedAt = -Infinity;
-	// A process that is busy answers late. The fastest answer tells what the question costs.
-	let costMs = Infinity;
-	let isFound = false;
-	const ask = async () => {
-		if (isFound || clock.now() < askAt) return isFound;
-		const gapMs = askedAt + GAP_MS - clock.now();
-		if (gapMs > 0) await clock.sleep(gapMs, stopSignal(context));
+	let last = Promise.resolve(false);
+	const ask = async (): Promise<boolean> => {
 		const begunAt = clock.now();
 		const found = await settled(isStopped(context, own));
 		const now = clock.now();
-		askedAt = now;
-		costMs = Math.min(costMs, now - begunAt);
-		askAt = now + PAUSE_FACTOR * Math.max(0, costMs - CHEAP_MS);
+		askAt = now + Math.max(PAUSE_MS, PAUSE_FACTOR * (now - begunAt));
 		// If n8n does not answer, the run goes on.
-		isFound = 'value' in found && found.value;
-		return isFound;
+		return 'value' in found && found.value;
 	};
-	return async () => await oneAtATime.run(ask);
+	return async () => {
+		if (clock.now() < askAt) return await last;
+		// Orders that come together share a question.
+		askAt = Infinity;
+		last = ask();
+		return await last;
+	};
 }
 
 /** Whether n8n has stored a stop of this execution, if that is asked, or of an execution that waits for its end. */

@@ -7,7 +7,6 @@ import {
 	type ReadPlan,
 	type TaskPlan,
 } from '../plan/planTypes';
-import { heldSeconds } from '../plan/planWait';
 import { PassingTrouble } from '../report/download';
 import { fileStem } from '../report/resultFile';
 import { taskJson } from '../report/taskItems';
@@ -235,8 +234,7 @@ function numberOf({ several }: RunContext, { itemIndex, taskIndex }: TaskEntry):
 async function finish(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<void> {
 	const { task, taskId = '' } = entry;
 	if (plan.kind === 'read' && plan.deliverTo !== undefined && task && !plan.wait) {
-		const callerWaitsMs = run.calledAt + 1000 * heldSeconds(run.context) - clock.now();
-		const sent = await settled(sendAgain(run, plan.deliverTo, task, callerWaitsMs));
+		const sent = await settled(sendAgain(run, plan.deliverTo, task));
 		if ('error' in sent) throw ItemError.from(sent.error, taskJson(task, ownFields(entry)));
 		entry.fields = { ...sent.value };
 	}

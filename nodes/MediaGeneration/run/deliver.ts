@@ -1,13 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { type Recipient, signedAddress } from '../callback/callbackAddress';
-import {
-	type Delivery,
-	noteAnswer,
-	redeliver,
-	type Refusal,
-	TriggerBusy,
-} from '../callback/delivery';
+import { type Delivery, noteAnswer, redeliver, TriggerBusy } from '../callback/delivery';
 import { startCallbackWait } from '../callback/expectedCallbacks';
 import { hasStarted } from '../callback/ledger';
 import type { TaskEntry } from '../create/taskEntry';
@@ -41,25 +35,41 @@ export async function askLedger(run: RunContext, entry: TaskEntry): Promise<bool
 	deliveries.askedAt = clock.now();
 	// What the ledger does not tell, the trigger tells.
 	if ((await startOf(run, plan.deliverTo, taskId)) !== true) return true;
-	return end(run, entry, {
-		delivered: true,
-		delivery: deliveries.answer ? 'accepted' : 'callback',
-	});
+	return end(run, entry, deliveries.answer ? 'accepted' : 'callback');
 }
 
-/** Hands the result of a finished task to its trigger. @returns whether the task goes on in this turn */
+/**
+ * Hands the result of a finished task to its trigger. Whether the trigger has started, its ledger tells in the next turn.
+ *
+ * @returns whether the task goes on in this turn; a delivery makes the trigger read the task, so this turn may have no time
+ */
 export async function deliver(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { plan, task, deliveries = {} } = entry;
 	if (!isDelivered(plan) || task === undefined) return false;
-	const answer = await askTrigger(run, plan, task as FinishedTask);
-	if (answer === undefined) return false;
-	if ('delivered' in answer) return end(run, entry, answer);
-	noteAnswer(deliveries, answer, clock.now());
-	return true;
+	const { context, connection, window, turn } = run;
+	const note = (words: string, isRefused: boolean) => {
+		noteAnswer(deliveries, words, isRefused, clock.now());
+		return true;
+	};
+	if (connection.isBroken) return note(NO_CREDENTIAL, false);
+	const address = signedAddress(context, plan.deliverTo, connection.apiKey);
+	const send = async () => ({ told: await redeliver(context, task as FinishedTask, address) });
+	const sent = await settled(window.read(send, turn.storeAt));
+	if ('error' in sent) {
+		const { error } = sent;
+		if (error instanceof Stopped) throw error;
+		return note(messageOf(error), !(error instanceof TriggerBusy));
+	}
+	if (sent.value === undefined) return false;
+	const { told } = sent.value;
+	if (told === undefined) return note('Something else answers in place of the trigger', true);
+	const hasLedger = plan.deliverTo.triggerId !== undefined;
+	if (told === 'accepted' && hasLedger) return note(notStarted(task.taskId), false);
+	return end(run, entry, told);
 }
 
-function end(run: RunContext, entry: TaskEntry, fields: Delivered): false {
-	entry.fields = { ...fields };
+function end(run: RunContext, entry: TaskEntry, delivery: Delivery | 'callback'): false {
+	entry.fields = { ...asDelivered(delivery) };
 	entry.end = 'result';
 	run.noteEnd(entry);
 	return false;
@@ -71,7 +81,7 @@ interface Delivered {
 	delivery?: Delivery | 'callback' | undefined;
 }
 
-const asDelivered = (delivery: Delivery | undefined): Delivered => ({
+const asDelivered = (delivery: Delivered['delivery']): Delivered => ({
 	delivered: delivery !== 'notSelected',
 	delivery,
 });
@@ -85,12 +95,11 @@ export async function sendAgain(
 	run: RunContext,
 	recipient: Recipient,
 	task: TaskRecord,
-	callerWaitsMs: number,
 ): Promise<Delivered> {
 	if (task.state === 'PENDING') return { delivered: false };
 	const { taskId } = task;
 	if (await startOf(run, recipient, taskId)) return asDelivered('duplicate');
-	const delivery = await redeliver(run.context, task, recipient.address, callerWaitsMs);
+	const delivery = await redeliver(run.context, task, recipient.address);
 	if (delivery !== 'accepted' || (await startsNow(run, recipient, taskId))) {
 		return asDelivered(delivery);
 	}
@@ -118,41 +127,15 @@ async function startOf(
 const MOST_QUESTIONS = 6;
 const FIRST_GAP_MS = 250;
 
-/** Whether a trigger that has taken a task starts its workflow: the execution may die before. */
+/** Whether a trigger that has taken a task starts its workflow now: the execution may die before. */
 async function startsNow(run: RunContext, recipient: Recipient, taskId: string): Promise<boolean> {
 	for (let asked = 1; ; asked++) {
 		// If nobody can tell, the word of the trigger counts.
 		if ((await startOf(run, recipient, taskId)) !== false) return true;
 		const nextAt = clock.now() + FIRST_GAP_MS * 2 ** (asked - 1);
-		if (asked === MOST_QUESTIONS || nextAt > run.turn.storeAt) return false;
+		if (asked === MOST_QUESTIONS) return false;
 		await sleepUntil(nextAt, run.signal);
 	}
-}
-
-/** @returns undefined if this turn has no time for it: a delivery makes the trigger read the task */
-async function askTrigger(
-	run: RunContext,
-	{ deliverTo }: DeliveredPlan,
-	task: FinishedTask,
-): Promise<Delivered | Refusal | undefined> {
-	const { context, connection, window, turn } = run;
-	if (connection.isBroken) return { kind: 'notNow', words: NO_CREDENTIAL };
-	const address = signedAddress(context, deliverTo, connection.apiKey);
-	const sent = await settled(
-		window.read(async () => ({ told: await redeliver(context, task, address) }), turn.storeAt),
-	);
-	if ('error' in sent) {
-		const { error } = sent;
-		if (error instanceof Stopped) throw error;
-		return { kind: error instanceof TriggerBusy ? 'notNow' : 'refused', words: messageOf(error) };
-	}
-	if (sent.value === undefined) return undefined;
-	const { told } = sent.value;
-	if (told === undefined) {
-		return { kind: 'refused', words: 'Something else answers in place of the trigger' };
-	}
-	const isStarted = told !== 'accepted' || (await startsNow(run, deliverTo, task.taskId));
-	return isStarted ? asDelivered(told) : { kind: 'notNow', words: notStarted(task.taskId) };
 }
 
 /**
@@ -168,7 +151,7 @@ export async function lostResults({
 	const awaited = journal.entries.filter(({ plan }) => isDelivered(plan));
 	const failed = awaited.filter(({ end }) => end === 'error');
 	const open = awaited.filter(({ end }) => end === undefined);
-	const isRefused = ({ deliveries }: TaskEntry) => deliveries?.answer?.kind === 'refused';
+	const isRefused = ({ deliveries }: TaskEntry) => deliveries?.answer?.isRefused === true;
 	if (failed.length === 0 || (open.length > 0 && !failed.some(isRefused))) return undefined;
 	const left = open.filter((entry) => !isRefused(entry));
 	if (left.length > 0 && !(await handOver(context, left))) return undefined;
