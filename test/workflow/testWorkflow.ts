@@ -19,6 +19,9 @@ import { nodeType } from './n8n/nodes';
 export interface Credential {
 	baseUrl: string;
 	apiKey: string;
+	service?: string;
+	interface?: string;
+	models?: IDataObject;
 }
 
 /** The service of tests that need no simulated one. */

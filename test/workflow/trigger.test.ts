@@ -1,5 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { parseTaskRecord } from '../../nodes/MediaGeneration/service/taskRecord';
 import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
 import { deliver, outcome } from './webhook';
 import { startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
@@ -16,7 +17,8 @@ useProcessedData();
 const finished = (more: IDataObject = {}, state?: 'FAILURE') => {
 	const taskId = on.finishedTask(state);
 	const record = { ...on.service.tasks.get(taskId)?.record };
-	return { json: { taskId, record, baseUrl: on.service.url, ...more } };
+	const task = parseTaskRecord(taskId, record, on.service.url);
+	return { json: { taskId, record, task: task as unknown as IDataObject, ...more } };
 };
 
 /** The same task, as the gate admits it otherwise. */

@@ -5,6 +5,7 @@ import { handleTriggerWebhook } from '../../nodes/MediaGeneration/callback/gate'
 import { clock } from '../../nodes/MediaGeneration/shared/clock';
 import {
 	API_KEY,
+	type Credential,
 	SERVICE,
 	type TestWorkflow,
 	TRIGGER,
@@ -27,6 +28,8 @@ export interface Callback {
 	node?: string;
 	apiKey?: string;
 	baseUrl?: string;
+	/** The whole credential, in place of the two. */
+	credential?: Credential;
 	mode?: WorkflowExecuteMode;
 	/** Of the trigger's workflow. */
 	settings?: TestWorkflow['settings'];
@@ -55,6 +58,7 @@ export function deliver({
 	parameters = {},
 	node = 'trigger',
 	baseUrl = SERVICE,
+	credential = { baseUrl, apiKey },
 	mode = 'webhook',
 	rawBody,
 	settings,
@@ -70,7 +74,7 @@ export function deliver({
 		...(rawBody && { rawBody }),
 	};
 	const context = webhookContext(
-		{ node: { ...TRIGGER, id: node, parameters }, credential: { baseUrl, apiKey }, settings },
+		{ node: { ...TRIGGER, id: node, parameters }, credential, settings },
 		expressOf(request, response),
 		mode,
 	);

@@ -1,4 +1,9 @@
-import { type IWebhookFunctions, type IWebhookResponseData, UserError } from 'n8n-workflow';
+import {
+	type IDataObject,
+	type IWebhookFunctions,
+	type IWebhookResponseData,
+	UserError,
+} from 'n8n-workflow';
 
 import { taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
@@ -68,13 +73,8 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	// n8n now stores an execution, answers, and begins the execution. If n8n is killed in between, nothing else names
 	// the task, and the sender does not come again.
 	if (!isTest) context.logger.info(`${node.name}: task ${taskId} is to start the workflow`);
-	const json = {
-		...taskJson(task, { reference }),
-		// The whole record: the execution parses it again, and only here are results that are data URIs complete.
-		record: task.record,
-		// For results whose links have no host.
-		baseUrl: connection.baseUrl,
-	};
+	// The whole task: the execution does not know the service's names.
+	const json: IDataObject = { ...taskJson(task, { reference }), task: { ...task } };
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
 }
 

@@ -3,7 +3,7 @@ import type { IDataObject, IExecuteFunctions, INode, INodeExecutionData } from '
 import { endWithError, modeOf, runningNode } from '../n8n/internals';
 import { failedTask, isWithoutResult, missingResults, withoutResult } from '../report/taskErrors';
 import { taskJson } from '../report/taskItems';
-import { parseTaskRecord, type TaskRecord } from '../service/taskRecord';
+import type { TaskRecord } from '../service/taskRecord';
 import { inTableOrder } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
@@ -38,9 +38,9 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 	const output: INodeExecutionData[] = [];
 	const tasks: TaskRecord[] = [];
 	for (const { json } of context.getInputData()) {
-		const { taskId, record, reference, baseUrl } = json;
-		if (typeof taskId !== 'string' || !isRecord(record)) continue;
-		const task = parseTaskRecord(taskId, record, String(baseUrl));
+		const { taskId, task: admitted, reference } = json;
+		if (typeof taskId !== 'string' || !isRecord(admitted)) continue;
+		const task = admitted as unknown as TaskRecord;
 		const isStart = isTest || (await claimStart(context, taskId));
 		if (!isTest) recentStarts.set(keyInProcess(context, taskId), true);
 		if (!isStart) continue;
