@@ -1,6 +1,8 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { firstModel, type PricedModel } from '../service/money';
+import type { Connection } from '../service/connect';
+import { firstModel, SPECIFIED_MODELS } from '../service/money';
+import { SPECIFICATION } from '../service/services';
 import { ItemError } from '../shared/itemError';
 import { hasText, isName, isRecord, isSame, namesIn } from '../shared/json';
 import { isCutDataUri, isTelling } from '../shared/media';
@@ -17,21 +19,23 @@ import { checkNeeded, NO_FIELDS, readModelFields } from './modelFields';
 import type { CreatePlan } from './planTypes';
 import { typed } from './typed';
 
+type Account = Pick<Connection, 'models' | 'service'>;
+
 /**
  * What each create of an item sends: the model, and the input. The fields of the node win over *Model Fields*, and the
  * options win over both. With *One Image per Line* an item has many creates.
  *
- * @param models those of the credential
+ * @param account its models, and the row of its service
  * @throws ItemError if there is nothing to send, or a value cannot be meant
  */
 export function readCreateBodies(
 	parameters: ItemParameters,
-	models: readonly PricedModel[],
+	account: Account,
 ): Array<Pick<CreatePlan, 'model' | 'input'>> {
-	const model = readModel(parameters, models);
+	const model = readModel(parameters, account);
 	const isRaw = parameters.value('resource') === 'task';
 	const inputs = isRaw ? [readRawInput(parameters)] : readMediaInputs(parameters);
-	const ofModel = isRaw ? NO_FIELDS : readModelFields(parameters, model, models);
+	const ofModel = isRaw ? NO_FIELDS : readModelFields(parameters, model, account.models);
 	const json = parameters.option('additionalInput');
 	const additional = parameters.jsonObject(json, 'More Input (JSON)');
 	return inputs.map((fields) => {
@@ -45,7 +49,7 @@ export function readCreateBodies(
 }
 
 /** The model of the item: the chosen model, or the first one of the credential. */
-function readModel(parameters: ItemParameters, models: readonly PricedModel[]): string {
+function readModel(parameters: ItemParameters, { models, service }: Account): string {
 	const wayOut = 'Choose a model from the list, or enter its identifier, e.g. provider/model-name.';
 	const kind = parameters.value('resource');
 	const value = parameters.value('model');
@@ -53,7 +57,8 @@ function readModel(parameters: ItemParameters, models: readonly PricedModel[]): 
 	if (!isOpen || !parameters.isLeftOut('model', 'Model', value, wayOut)) {
 		return parameters.requiredText('model', 'Model', wayOut).trim();
 	}
-	const first = firstModel(kind, models);
+	const isOfNone = models.length === 0 && isSame(service, SPECIFICATION);
+	const first = firstModel(kind, isOfNone ? SPECIFIED_MODELS : models);
 	if (first !== undefined) return first;
 	const paid = kind === 'video' ? 'by the second, as a video is' : 'by the task, as an image is';
 	throw refused('Model', `empty, and no model of the credential is paid ${paid}`, wayOut);

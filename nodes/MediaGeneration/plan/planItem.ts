@@ -21,7 +21,10 @@ import type { Completion, CreatePlan, ItemPlan, PlanBase, ReadPlan } from './pla
 import { DAY_SECONDS, heldSeconds } from './planWait';
 
 /** The account, whose key signs the trigger's address, and its models. */
-export interface TriggerAddresses extends Pick<Connection, 'apiKey' | 'baseUrl' | 'models'> {
+export interface TriggerAddresses extends Pick<
+	Connection,
+	'apiKey' | 'baseUrl' | 'models' | 'service'
+> {
 	/** The URL of the only trigger of this workflow; rejects with a UserError if there is none. */
 	ownTrigger: () => Promise<string>;
 }
@@ -99,7 +102,7 @@ async function planCreates(
 	addresses: TriggerAddresses,
 ): Promise<Array<Omit<CreatePlan, 'isDry'>>> {
 	const completion = readCompletion(parameters);
-	const bodies = readCreateBodies(parameters, addresses.models);
+	const bodies = readCreateBodies(parameters, addresses);
 	const isNotified = completion === 'trigger';
 	// With a trigger nobody waits, so the node may take long to create the tasks.
 	const patience = isNotified ? DAY_SECONDS : heldSeconds(parameters.context);

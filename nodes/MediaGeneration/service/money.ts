@@ -41,16 +41,13 @@ export function readModels(models: unknown): PricedModel[] {
 export type Kind = 'image' | 'video';
 
 /**
- * The model where the user has chosen none: the first of its kind in the credential. What is paid by the second is a video.
- * If the credential has no models, it is the model of the specification.
+ * The model where the user has chosen none. What is paid by the second is a video.
  *
- * @param models the models of the account
- * @returns the identifier; undefined if the account has models, and none of this kind
+ * @param models the models of the account, or those of the specification
+ * @returns the identifier of the first model of this kind, if there is one
  */
 export const firstModel = (kind: Kind, models: readonly PricedModel[]): string | undefined =>
-	(models.length > 0 ? models : SPECIFIED_MODELS).find(
-		({ unit }) => (unit === 'second') === (kind === 'video'),
-	)?.id;
+	models.find(({ unit }) => (unit === 'second') === (kind === 'video'))?.id;
 
 /** A model as the list in the panel shows it. */
 export const describeModel = ({ id, priceUsd, unit }: PricedModel): string =>

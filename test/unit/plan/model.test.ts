@@ -1,5 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import { SPECIFICATION } from '../../../nodes/MediaGeneration/service/services';
 import { createOf, image, json, refusalOf } from './planning';
 
 /** A model as the field holds it: chosen from the list, or entered. */
@@ -65,6 +66,12 @@ describe('where Model is empty', () => {
 			);
 		},
 	);
+
+	it('the item is refused if the credential has another service, and no models', async () => {
+		const service = { ...SPECIFICATION, create: '/predictions' };
+		const error = await refusalOf(image(), json({}), { service });
+		expect(error.message).toMatch(/^The parameter 'Model' is empty, and no model/);
+	});
 
 	it('a task of any kind is refused', async () => {
 		const task = { resource: 'task', operation: 'create', input: '{ "seed": 7 }', model: '' };

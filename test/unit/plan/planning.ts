@@ -3,6 +3,7 @@ import type { IDataObject, IExecuteFunctions, INodeExecutionData } from 'n8n-wor
 import { planRun } from '../../../nodes/MediaGeneration/plan/planRun';
 import type { CreatePlan, TaskPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { PricedModel } from '../../../nodes/MediaGeneration/service/money';
+import { type Service, SPECIFICATION } from '../../../nodes/MediaGeneration/service/services';
 import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { CREDENTIAL, executeContext, type TestWorkflow } from '../../workflow/engine';
 import { caught } from '../support';
@@ -13,6 +14,8 @@ interface More extends Pick<TestWorkflow, 'triggers' | 'settings' | 'mode'> {
 	known?: Partial<Parameters<typeof planRun>[2]>;
 	/** The models of the credential. */
 	models?: PricedModel[];
+	/** The row of its service. */
+	service?: Service;
 	context?: Partial<IExecuteFunctions>;
 }
 
@@ -31,11 +34,11 @@ export const image = (options: IDataObject = {}, more: IDataObject = {}): IDataO
 export async function planOf(
 	parameters: IDataObject,
 	items = json({}),
-	{ context, models = [], known: more, ...workflow }: More = {},
+	{ context, models = [], service = SPECIFICATION, known: more, ...workflow }: More = {},
 ) {
 	const made = executeContext({ node: { parameters }, items, ...workflow });
 	const known = { limitAt: Infinity, isOrdered: () => false, paidUsd: 0, ...more };
-	return await planRun(Object.assign(made, context), { ...CREDENTIAL, models }, known);
+	return await planRun(Object.assign(made, context), { ...CREDENTIAL, models, service }, known);
 }
 
 type Given = [parameters: IDataObject, items?: INodeExecutionData[], more?: More];
