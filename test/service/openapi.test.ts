@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 
 import { deliver, outcome } from '../workflow/webhook';
 import openApi31 from '../fixtures/openapi-3.1.schema.json';
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackToken } from '../../nodes/MediaGeneration/shared/addresses';
 import { type TestNode, TRIGGER_PATH } from '../workflow/engine';
 import { IMAGE_MODEL, imageNode, prompts, stage, VIDEO_MODEL } from '../workflow/support';
 import { passTime } from '../workflow/time';

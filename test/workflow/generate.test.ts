@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackToken } from '../../nodes/MediaGeneration/shared/addresses';
 import type { Settings } from '../service/settings';
 import { type TestNode, TRIGGER, TRIGGER_PATH } from './engine';
 import {

@@ -1,6 +1,6 @@
 import nock from '../nock';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackToken } from '../../nodes/MediaGeneration/shared/addresses';
 import {
 	type AwaitedCallback,
 	WAIT_PARAMETERS,

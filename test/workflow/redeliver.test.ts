@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { json } from 'node:stream/consumers';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackToken } from '../../nodes/MediaGeneration/shared/addresses';
 import { claimStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { listen } from '../listen';
 import { additionalData, executeContext, type TestNode, TRIGGER } from './engine';

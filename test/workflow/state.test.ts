@@ -11,10 +11,10 @@ import { claimStart } from '../../nodes/MediaGeneration/callback/ledger';
 import {
 	callbackAddress,
 	isRegistered,
-	isTokenValid,
 	register,
 	triggerOfThisWorkflow,
 } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { isTokenValid } from '../../nodes/MediaGeneration/shared/addresses';
 import present from '../fixtures/state/present.json';
 import {
 	API_KEY,

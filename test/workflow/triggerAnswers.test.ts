@@ -1,6 +1,6 @@
 import nock from '../nock';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackToken } from '../../nodes/MediaGeneration/shared/addresses';
 import { API_KEY, executeContext, SERVICE, TRIGGER, TRIGGER_PATH } from './engine';
 import { time, virtualTime } from './time';
 import { type Callback, deliver as deliverTo, outcome } from './webhook';

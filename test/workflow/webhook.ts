@@ -1,6 +1,6 @@
 import type { IDataObject, IWebhookResponseData, WorkflowExecuteMode } from 'n8n-workflow';
 
-import { callbackToken } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackToken } from '../../nodes/MediaGeneration/shared/addresses';
 import { handleTriggerWebhook } from '../../nodes/MediaGeneration/callback/gate';
 import { clock } from '../../nodes/MediaGeneration/shared/clock';
 import {

@@ -1,4 +1,3 @@
-import { createHmac, timingSafeEqual } from 'crypto';
 import {
 	type IDataObject,
 	type IExecuteFunctions,
@@ -11,12 +10,14 @@ import {
 
 import { isEngineV2, internalsOf, modeOf, webhookBase } from '../n8n/internals';
 import { callN8n } from '../service/connect';
-import { CALLBACK_PATH, TOKEN_PARAMETER } from '../shared/addresses';
+import {
+	CALLBACK_PATH,
+	callbackToken,
+	REFERENCE_PARAMETER,
+	TOKEN_PARAMETER,
+} from '../shared/addresses';
 import { isRecord, without } from '../shared/json';
 import { settled } from '../shared/promises';
-
-/** The query parameter of a callback address that carries the user's reference, which comes back with the result. */
-export const REFERENCE_PARAMETER = 'reference';
 
 /**
  * The address to give to the service as `webhook_url`.
@@ -46,34 +47,6 @@ export function callbackAddress(url: string, apiKey: string, reference?: string)
 	// The reference comes last: in a decoded address nobody can tell where a reference ends.
 	if (carried !== undefined) searchParams.set(REFERENCE_PARAMETER, carried);
 	return address.href;
-}
-
-/**
- * The token that proves that the holder of the API key gave out this callback address. The specification shows no
- * signature on callbacks (section 6), so the address itself carries the proof.
- *
- * @param path the path of the callback URL, e.g. `/webhook/…/callback`
- * @param reference the reference in the address, if any. A line break separates path and reference: a path has none.
- * @returns hex HMAC-SHA-256 of the path and the reference, keyed with the API key
- */
-export function callbackToken(path: string, apiKey: string, reference?: string): string {
-	const signed = reference === undefined ? path : `${path}\n${reference}`;
-	return createHmac('sha256', apiKey).update(signed).digest('hex');
-}
-
-/** Whether a callback address has a valid token. n8n parses a repeated query parameter to a list. */
-export function isTokenValid(
-	token: unknown,
-	path: string,
-	apiKey: string,
-	reference?: unknown,
-): boolean {
-	if (reference !== undefined && typeof reference !== 'string') return false;
-	if (typeof token !== 'string') return false;
-	const given = Buffer.from(token);
-	const right = Buffer.from(callbackToken(path, apiKey, reference));
-	// The comparison takes constant time, so that nobody guesses a signature byte by byte.
-	return given.length === right.length && timingSafeEqual(given, right);
 }
 
 /** Whether n8n answers at a callback address only while somebody listens in the editor: nobody checks for results then. */

@@ -2,12 +2,11 @@ import type { IDataObject, IWebhookFunctions, IWebhookResponseData } from 'n8n-w
 
 import { MODEL_PARAMETER } from '../service/client';
 import { connect, type Connection } from '../service/connect';
-import { TOKEN_PARAMETER } from '../shared/addresses';
+import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from '../shared/addresses';
 import { withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
 import { settled } from '../shared/promises';
-import { isTokenValid, REFERENCE_PARAMETER } from './callbackAddress';
 
 /** Larger bodies are refused. The record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isOutOfReach } from '../shared/addresses';
+import { isOutOfReach, TOKEN_PARAMETER } from '../shared/addresses';
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { cutDataUris, quoted } from '../shared/media';
@@ -93,7 +93,7 @@ export class ServiceClient {
 		keys: readonly string[],
 		private readonly service: Service = SPECIFICATION,
 	) {
-		this.secrets = new SecretRedactor(keys, service);
+		this.secrets = new SecretRedactor(keys);
 	}
 
 	/**
@@ -105,9 +105,9 @@ export class ServiceClient {
 		return taskIdIn(body, this.service, model);
 	}
 
-	/** Hides the token of a callback that has come in whatever the service says. */
+	/** Hides the token of a callback address in whatever the service says. */
 	hideToken(token: unknown): void {
-		this.secrets.addToken(token);
+		this.secrets.add(token);
 	}
 
 	/**
@@ -117,7 +117,8 @@ export class ServiceClient {
 	 * @see docs/service.openapi.yaml, section 4.1
 	 */
 	async createTask({ model, input, webhookUrl }: TaskRequest): Promise<CreatedTask> {
-		if (webhookUrl !== undefined) this.secrets.add(webhookUrl);
+		if (webhookUrl !== undefined)
+			this.hideToken(new URL(webhookUrl).searchParams.get(TOKEN_PARAMETER));
 		// Services refuse a create whose callback cannot arrive. Without callbacks n8n looks for the results by itself.
 		const isSent = webhookUrl !== undefined && !isOutOfReach(webhookUrl, this.baseUrl);
 		checkModel(this.service, model);

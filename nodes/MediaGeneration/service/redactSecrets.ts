@@ -1,85 +1,96 @@
-import { TOKEN_PARAMETER } from '../shared/addresses';
-import { parsedJson } from '../shared/json';
-import { resultsIn } from './door';
-import type { Service } from './services';
+import {
+	CALLBACK_PATH,
+	isTokenValid,
+	REFERENCE_PARAMETER,
+	TOKEN_LENGTH,
+	TOKEN_PARAMETER,
+} from '../shared/addresses';
 
 /** A key of at least this length is never in a text by chance. */
 const MIN_TELLING_KEY = 12;
 
-/** Includes a percent-encoded character before the digits, whose own digits could be taken for the token's. */
-const ANY_HEX = /(%(?:25)?[0-9a-f]{2})?([0-9a-f]{64})/gi;
+/** The end of the path of n8n's links to files. */
+const FILE_NAME = 'signed';
+const FILE_PATH = `/binary-data/${FILE_NAME}`;
+
+/** Longer addresses are none of ours, and no record repeats more of ours. */
+const MAX_ADDRESS_LENGTH = 4096;
+const MOST_ADDRESSES = 100;
+
+/** More creates are seldom under way at once. */
+const MOST_TOKENS = 100;
 
 /**
- * A token of this package (64 hex digits), or n8n's token of a link to a file, behind the name of a token or a signature: as
- * the parameter of an address, as the key of an object, or beside its name in an object or a list; in any writing. A proxy
- * may have changed the path of our address, and a service may take the address apart. A name such as `X-Amz-Signature` is
- * that of a link to a file.
- */
-const NAMED =
-	/((?:(binary-data(?:\W|(?:25)*2F){1,16}signed(?:\W|(?:25)*3F){1,16})?token|(?<![-_])signature)(?:[\s"'\\:=[,]|u00[0-9a-f]{2}|%(?:25){0,2}[0-9a-f]{2}|&\w{2,4};|(?<=\\)[nrt]){1,64}(?:v(?:al(?:ue)?)?(?:[\s"'\\:=[,]|u00[0-9a-f]{2}|%(?:25){0,2}[0-9a-f]{2}|&\w{2,4};|(?<=\\)[nrt]){1,64})?)([0-9a-f]{64}(?![0-9a-f])|eyJ[\w-]+\.[\w-]+\.[\w-]+)/gi;
-
-/** The same where the name stands behind the value. */
-const NAMED_AFTER =
-	/(?<=%(?:25){0,2}[0-9a-f]{2}|(?<![0-9a-f]))([0-9a-f]{64})(?=(?:[\s"'\\:=[,]|u00[0-9a-f]{2}|%(?:25){0,2}[0-9a-f]{2}|&\w{2,4};|(?<=\\)[nrt]){1,64}(?:n(?:ame)?|k(?:ey)?)(?:[\s"'\\:=[,]|u00[0-9a-f]{2}|%(?:25){0,2}[0-9a-f]{2}|&\w{2,4};|(?<=\\)[nrt]){1,64}token)/gi;
-
-/**
- * Removes the API keys, and the tokens of callback addresses and of links to files, from what the service says: it may
- * repeat an address that it was given. Links to results keep theirs: without its signature a result cannot be downloaded.
+ * Removes what this package gave out from what the service says, which may repeat it: the API keys, the tokens of callback
+ * addresses, and those of links to files. Nothing else is touched: without its signature a result cannot be downloaded.
+ *
+ * An answer may have 30 MB, so it is searched for texts that are known: the keys, the latest tokens, and those of the
+ * addresses that it repeats, which another execution may have given out. Only the holder of the key can make such a token.
  */
 export class SecretRedactor {
-	/** The tokens that were given out, which are found anywhere in a text. */
-	private readonly known = new Set<string>();
+	/** The oldest first. */
+	private readonly tokens = new Set<string>();
 
-	/**
-	 * @param keys the API keys; others may be added to the list later
-	 * @param service whose names the results have; the specification's by default
-	 */
-	constructor(
-		private readonly keys: readonly string[],
-		private readonly service?: Service,
-	) {}
+	/** @param keys the API keys; others may be added to the list later */
+	constructor(private readonly keys: readonly string[]) {}
 
-	/** @param url an address that is sent to the service */
-	add(url: string): void {
-		this.addToken(new URL(url).searchParams.get(TOKEN_PARAMETER));
-	}
-
-	/** @param token as it stands in the query of an address; anything but a text is no token */
-	addToken(token: unknown): void {
-		if (typeof token === 'string') this.known.add(token.toLowerCase());
+	/** @param token as it stands in the query of a callback address; anything else is left out */
+	add(token: unknown): void {
+		if (typeof token !== 'string' || token.length !== TOKEN_LENGTH) return;
+		this.tokens.add(token);
+		const [oldest = ''] = this.tokens;
+		if (this.tokens.size > MOST_TOKENS) this.tokens.delete(oldest);
 	}
 
 	/**
 	 * The same for a record. A short key, as test accounts have, may be part of a result URL by chance, and is left there.
 	 */
 	hideInRecord(text: string): string {
-		const keys = this.keys.filter(({ length }) => length >= MIN_TELLING_KEY);
-		let results: string | undefined;
-		// The links to results in the record, as JSON; an empty text if there are none.
-		const links = () => JSON.stringify(resultsIn(parsedJson(text), this.service)) ?? '';
-		return this.hide(text, keys, (secret) => (results ??= links()).includes(secret));
+		return this.hide(
+			text,
+			this.keys.filter(({ length }) => length >= MIN_TELLING_KEY),
+		);
 	}
 
-	/**
-	 * @param isOfResult whether a value is needed to download a result; none is if left out
-	 * @returns the text with `***` in place of each key (also as JSON or an address writes it) and each token
-	 */
-	hide(text: string, keys = this.keys, isOfResult?: (secret: string) => boolean): string {
-		const written = keys.flatMap((key) => {
-			const json = JSON.stringify(key).slice(1, -1);
-			return [key, json, json.replaceAll('/', '\\/'), encodeURIComponent(key)];
+	/** @returns the text with `***` in place of each key (also as JSON or an address writes it) and each token */
+	hide(text: string, keys = this.keys): string {
+		const written = keys.filter((key) => text.includes(wordIn(key))).flatMap(writingsOf);
+		const secrets = [...written, ...this.tokens, ...this.tokensIn(text)];
+		return [...new Set(secrets)].reduce((left, secret) => left.replaceAll(secret, '***'), text);
+	}
+
+	/** The tokens of the addresses in a text that this package has given out, or another process of it. */
+	private tokensIn(text: string): string[] {
+		return [...addressesIn(text)].flatMap(({ pathname, searchParams }) => {
+			const token = searchParams.get(TOKEN_PARAMETER);
+			const reference = searchParams.get(REFERENCE_PARAMETER) ?? undefined;
+			const isOurs = (key: string) => isTokenValid(token, pathname, key, reference);
+			return token && (pathname.endsWith(FILE_PATH) || this.keys.some(isOurs)) ? [token] : [];
 		});
-		// Most keys are written alike everywhere.
-		const texts = [...new Set(written)];
-		const keyless = texts.reduce((left, key) => left.replaceAll(key, '***'), text);
-		const rest = keyless.replace(ANY_HEX, (all, sign: string | undefined, hex: string) =>
-			this.known.has(hex.toLowerCase()) ? `${sign ?? ''}***` : all,
-		);
-		const isKept = (secret: string) => isOfResult?.(secret) === true;
-		return rest
-			.replace(NAMED, (all, name: string, ours: string | undefined, secret: string) =>
-				ours === undefined && isKept(secret) ? all : `${name}***`,
-			)
-			.replace(NAMED_AFTER, (secret) => (isKept(secret) ? secret : '***'));
+	}
+}
+
+/** The longest part of a key that is written alike everywhere: to look for all writings takes four times as long. */
+const wordIn = (key: string): string =>
+	key.split(/[^\w-]/).reduce((longest, part) => (part.length > longest.length ? part : longest));
+
+/** A key as a text, JSON or an address has it. */
+function writingsOf(key: string): string[] {
+	const json = JSON.stringify(key).slice(1, -1);
+	return [key, json, json.replaceAll('/', '\\/'), encodeURIComponent(key)];
+}
+
+/** The addresses in a text whose path may be one of ours, and that have a query; JSON may have escaped them. */
+function* addressesIn(text: string): Generator<URL> {
+	let found = 0;
+	for (let at = text.indexOf('?'); at >= 0; at = text.indexOf('?', at + 1)) {
+		if (!text.endsWith(CALLBACK_PATH, at) && !text.endsWith(FILE_NAME, at)) continue;
+		if (++found > MOST_ADDRESSES) return;
+		const from = Math.max(0, at - MAX_ADDRESS_LENGTH);
+		const begin = text.slice(from, at).lastIndexOf('http');
+		if (begin < 0) continue;
+		const [written = ''] = text.slice(from + begin, at + MAX_ADDRESS_LENGTH).split(/[\s"'<>]/, 1);
+		const address = URL.parse(written.replaceAll('\\', '').replaceAll('u0026', '&'));
+		if (address !== null) yield address;
 	}
 }

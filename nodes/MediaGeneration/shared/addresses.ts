@@ -1,3 +1,4 @@
+import { createHmac, timingSafeEqual } from 'crypto';
 import { UserError } from 'n8n-workflow';
 
 import { findInChain } from './itemError';
@@ -7,6 +8,40 @@ export const CALLBACK_PATH = 'callback';
 
 /** The query parameter of a callback address, and of a link to a file, that carries the secret. */
 export const TOKEN_PARAMETER = 'token';
+
+/** The query parameter of a callback address that carries the user's reference, which comes back with the result. */
+export const REFERENCE_PARAMETER = 'reference';
+
+/** How many hex digits a token has. */
+export const TOKEN_LENGTH = 64;
+
+/**
+ * The token that proves that the holder of the API key gave out this callback address. The specification shows no
+ * signature on callbacks (section 6), so the address itself carries the proof.
+ *
+ * @param path the path of the callback URL, e.g. `/webhook/…/callback`
+ * @param reference the reference in the address, if any. A line break separates path and reference: a path has none.
+ * @returns hex HMAC-SHA-256 of the path and the reference, keyed with the API key
+ */
+export function callbackToken(path: string, apiKey: string, reference?: string): string {
+	const signed = reference === undefined ? path : `${path}\n${reference}`;
+	return createHmac('sha256', apiKey).update(signed).digest('hex');
+}
+
+/** Whether a callback address has a valid token. n8n parses a repeated query parameter to a list. */
+export function isTokenValid(
+	token: unknown,
+	path: string,
+	apiKey: string,
+	reference?: unknown,
+): boolean {
+	if (reference !== undefined && typeof reference !== 'string') return false;
+	if (typeof token !== 'string') return false;
+	const given = Buffer.from(token);
+	const right = Buffer.from(callbackToken(path, apiKey, reference));
+	// The comparison takes constant time, so that nobody guesses a signature byte by byte.
+	return given.length === right.length && timingSafeEqual(given, right);
+}
 
 /** Names and addresses that exist only on one machine or in a private network. */
 const PRIVATE_HOST =

@@ -1,10 +1,7 @@
 import { createHmac } from 'node:crypto';
 
-import {
-	callbackToken,
-	isTokenValid,
-	callbackAddress,
-} from '../../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackToken, isTokenValid } from '../../../nodes/MediaGeneration/shared/addresses';
 
 const KEY = 'sk-live-secret';
 const PATH = '/webhook/3f1c2a/callback';

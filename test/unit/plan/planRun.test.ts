@@ -1,6 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { callbackToken } from '../../../nodes/MediaGeneration/callback/callbackAddress';
+import { callbackToken } from '../../../nodes/MediaGeneration/shared/addresses';
 import { InputFile } from '../../../nodes/MediaGeneration/plan/inputFile';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
 import type { PricedModel } from '../../../nodes/MediaGeneration/service/money';
