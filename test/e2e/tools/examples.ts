@@ -10,7 +10,13 @@ import {
 	until,
 	type WorkflowDefinition,
 } from '../../n8n/client';
-import { listExamples, prepare, publishTriggers, readExample } from '../../n8n/examples';
+import {
+	listExamples,
+	prepare,
+	promptsOf as promptsInFile,
+	publishTriggers,
+	readExample,
+} from '../../n8n/examples';
 import type { LanguageModel } from '../../n8n/languageModel';
 import type { SimulatedTask } from '../../service/service';
 import { itemsOf, promptOf, Run, statesOf, succeeded } from '../run';
@@ -88,6 +94,27 @@ function listed(
 }
 
 /** The workflows of `examples/`, with a stand-in for a language model. */
+/** Has a node of another service write what it would send there, and one that reads give these items. */
+function standIn(
+	{ id: _, ...definition }: WorkflowDefinition & { id: string },
+	sent: Record<string, (parameters: INode['parameters']) => unknown>,
+	read: Record<string, IDataObject[]> = {},
+): WorkflowDefinition {
+	const nodes = definition.nodes.map((each): INode => {
+		const values = sent[each.name]?.(each.parameters);
+		if (values === undefined) return each;
+		const assignments = Object.entries(values as Record<string, string>).map(([name, value]) => {
+			return { id: name, name, value, type: 'string' };
+		});
+		const parameters = { mode: 'manual', assignments: { assignments }, options: {} };
+		return { ...each, type: 'n8n-nodes-base.set', typeVersion: 3.4, parameters };
+	});
+	const pinData = Object.fromEntries(
+		Object.entries(read).map(([name, rows]) => [name, rows.map((json) => ({ json }))]),
+	);
+	return { ...definition, nodes, pinData };
+}
+
 export function testExamples(scene: Scene, model: () => LanguageModel): void {
 	const examples = new Examples(scene);
 
@@ -240,6 +267,80 @@ export function testExamples(scene: Scene, model: () => LanguageModel): void {
 				Array(3).fill(expect.stringMatching(/^It is not known whether the task was created/)),
 			);
 		});
+	});
+
+	test('google-sheets: rows without a status are marked, ordered and written back, each to its own row', async () => {
+		const imported = await examples.import('google-sheets');
+		const columns = ({ columns }: INode['parameters']) => (columns as IDataObject).value;
+		const rows = [
+			{ id: 'a', prompt: 'A red fox', status: '' },
+			{ id: 'b', prompt: 'An owl', status: 'done' },
+			{ id: 'c', prompt: 'A hare', status: '' },
+		];
+		const definition = standIn(
+			imported,
+			{ 'Mark as ordered': columns, 'Write results': columns },
+			{ 'Get rows': rows },
+		);
+		const { id } = await scene.client.createWorkflow(definition);
+		const run = await (await examples.start({ id, name: 'google-sheets' })).end();
+		expect(promptsOf(scene.tasks)).toEqual(['A hare', 'A red fox']);
+		expect(itemsOf(run, 'Mark as ordered')).toEqual([
+			{ id: 'a', status: 'ordered' },
+			{ id: 'c', status: 'ordered' },
+		]);
+		const written = itemsOf(run, 'Write results');
+		expect(written.map(({ id, status }) => [id, status])).toEqual([
+			['a', 'done'],
+			['c', 'done'],
+		]);
+		expect(written.map(({ taskId }) => taskId)).toEqual(
+			['A red fox', 'A hare'].map(
+				(prompt) => scene.tasks.find(({ record }) => promptOf(record) === prompt)?.record.taskId,
+			),
+		);
+		for (const { picture } of written) expect(picture).toMatch(/^http.*png$/);
+	});
+
+	test('message-in-slack: one message with the cost, and each failure with its reason', async () => {
+		const name = 'message-in-slack';
+		const [first = ''] = listed(name);
+		const imported = await examples.import(name);
+		const prompts = nodeOf(imported, 'Prompts').parameters;
+		const list = JSON.parse(String(prompts.jsonOutput)) as { prompts: IDataObject[] };
+		const failing = {
+			simulate: { outcome: 'FAILURE', failureMessage: 'The filter held it back.' },
+		};
+		for (const each of list.prompts) if (each.prompt === first) each.additionalInput = failing;
+		prompts.jsonOutput = JSON.stringify(list);
+		const media = nodeOf(imported, 'Generate images').parameters.options as IDataObject;
+		media.additionalInput = '={{ $json.additionalInput ?? {} }}';
+		const definition = standIn(imported, { 'Write to Slack': ({ text }) => ({ text }) });
+		const trigger = nodeOf(definition, 'Every night');
+		Object.assign(trigger, {
+			type: 'n8n-nodes-base.manualTrigger',
+			typeVersion: 1,
+			parameters: {},
+		});
+		const { id } = await scene.client.createWorkflow(definition);
+		const run = await (await examples.start({ id, name })).end();
+		expect(itemsOf(run, 'Write to Slack')).toEqual([
+			{ text: expect.stringContaining(`• ${first}: The filter held it back`) },
+		]);
+		const [{ text = '' } = {}] = itemsOf(run, 'Write to Slack');
+		expect(text).toMatch(/^2 of 3 pictures are done, for 16 credits\.\n/);
+	});
+
+	test('five-variations: each prompt five times, each time with another seed', async () => {
+		const execution = await examples.run('five-variations');
+		const made = itemsOf(execution, 'Generate images').map(({ prompt, variation, input }) => {
+			return [prompt, variation, (input as { seed?: unknown }).seed];
+		});
+		const wanted = promptsInFile(readExample('five-variations')).flatMap(({ prompt }) =>
+			[1, 2, 3, 4, 5].map((seed) => [prompt, seed, seed]),
+		);
+		expect(made).toEqual(wanted);
+		expect(scene.tasks).toHaveLength(wanted.length);
 	});
 
 	test('credits-guard: a warning below the minimum, and where the balance cannot be read', async () => {
