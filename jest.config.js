@@ -3,6 +3,7 @@ process.env.N8N_LOG_LEVEL ??= 'silent';
 
 /** Unit tests, whole workflows and the simulated service's own tests: all that needs no real n8n. */
 module.exports = {
+	testEnvironment: `${__dirname}/test/environment.cjs`,
 	// Sockets that end after their test file still use globals that jest would take away.
 	testEnvironmentOptions: { globalsCleanup: 'off' },
 	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
@@ -18,8 +19,6 @@ module.exports = {
 			{ jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
 		],
 	},
-	// These packages have no CommonJS, which is what jest runs.
-	transformIgnorePatterns: ['/node_modules/(?!(get-port|p-timeout|p-wait-for)/)'],
 	// n8n's timers of time limits go on after the answer, and cannot be cut short.
 	forceExit: true,
 };

@@ -2,9 +2,13 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Opens an HTTP server of a test on a free port of this machine. */
-export async function listen(listener: RequestListener) {
-	const server = createServer(listener).listen(0, '127.0.0.1');
+/**
+ * Opens an HTTP server of a test on this machine.
+ *
+ * @param at the port; 0: any free one
+ */
+export async function listen(listener: RequestListener, at = 0) {
+	const server = createServer(listener).listen(at, '127.0.0.1');
 	await once(server, 'listening');
 	const { port } = server.address() as AddressInfo;
 	const close = async () => {

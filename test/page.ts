@@ -1,7 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-import { markdownTable as table } from 'markdown-table';
-
 /**
  * A table of a page.
  *
@@ -12,8 +10,23 @@ export function markdownTable(
 	rows: ReadonlyArray<readonly string[]>,
 	isFigure: (column: number) => boolean = () => false,
 ): string {
-	const align = head.map((_, column) => (isFigure(column) ? 'r' : ''));
-	return table([head, ...rows], { align });
+	const all = [head, ...rows];
+	const widths = head.map((_, column) =>
+		Math.max(3, ...all.map((row) => row[column]?.length ?? 0)),
+	);
+	const lineOf = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+	const [first = '', ...others] = all.map((row) =>
+		lineOf(
+			widths.map((width, column) => {
+				const cell = row[column] ?? '';
+				return isFigure(column) ? cell.padStart(width) : cell.padEnd(width);
+			}),
+		),
+	);
+	const rule = widths.map((width, column) =>
+		isFigure(column) ? `${'-'.repeat(width - 1)}:` : '-'.repeat(width),
+	);
+	return [first, lineOf(rule), ...others].join('\n');
 }
 
 /**

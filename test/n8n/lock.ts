@@ -1,8 +1,12 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-import { lock } from 'proper-lockfile';
+import { settled } from '../../nodes/MediaGeneration/shared/promises';
+
+/** Who has the lock refreshes it. A lock that is older was left behind by a process that was killed; milliseconds. */
+const STALE_MS = 15_000;
 
 /**
  * Does something that only one process on this machine may do at a time.
@@ -11,12 +15,25 @@ import { lock } from 'proper-lockfile';
  * @param work it must leave the event loop free, which keeps the lock fresh
  */
 export async function withLock(path: string, work: () => Promise<void>): Promise<void> {
-	const retries = { forever: true, minTimeout: 500, maxTimeout: 500 };
-	const release = await lock(path, { realpath: false, stale: 15_000, retries });
+	const folder = `${path}.lock`;
+	for (;;) {
+		const made = await settled(mkdir(folder));
+		if ('value' in made) break;
+		if ((made.error as NodeJS.ErrnoException).code !== 'EEXIST') throw made.error;
+		const there = await settled(stat(folder));
+		const isStale = 'value' in there && Date.now() - there.value.mtimeMs > STALE_MS;
+		if (isStale) await rm(folder, { recursive: true, force: true });
+		else await sleep(500);
+	}
+	const refreshing = setInterval(() => {
+		const now = new Date();
+		void settled(utimes(folder, now, now));
+	}, STALE_MS / 5);
 	try {
 		await work();
 	} finally {
-		await release();
+		clearInterval(refreshing);
+		await rm(folder, { recursive: true, force: true });
 	}
 }
 

@@ -1,7 +1,8 @@
-import execa from 'execa';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 
 /**
- * Runs npm and waits for it. It ends with this process.
+ * Runs npm and waits for it.
  *
  * @param settings npm settings, over those of the machine
  * @throws with npm's own words where it does not succeed
@@ -13,7 +14,9 @@ export async function runNpm(
 ): Promise<void> {
 	const given = Object.entries(settings).map(([name, value]) => [`npm_config_${name}`, value]);
 	const env = { ...ownEnvironment(), ...(Object.fromEntries(given) as NodeJS.ProcessEnv) };
-	await execa('npm', args, { cwd, env, extendEnv: false, stdin: 'ignore' });
+	const running = promisify(execFile)('npm', args, { cwd, env, maxBuffer: 64 * 1024 * 1024 });
+	running.child.stdin?.end();
+	await running;
 }
 
 /**

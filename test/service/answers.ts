@@ -1,37 +1,39 @@
-import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { messageOf } from '../../nodes/MediaGeneration/shared/itemError';
 import { ServiceError } from './errors';
 import { type Answer, answerOfError } from './model';
 import { type Fate, type Milliseconds, draw } from './settings';
 
-/** Answers the errors of a server's routes, its own and fastify's, in one shape. */
-export function answerErrors(app: FastifyInstance): void {
-	app.setErrorHandler((error: FastifyError | ServiceError, _request, reply) => {
-		const { statusCode: status = 500, code, message } = error as FastifyError;
-		const known = error instanceof ServiceError ? error : new ServiceError(status, code, message);
-		return sendAnswer(reply, answerOfError(known));
-	});
+/** Answers an error of a server's routes. */
+export function sendError(response: ServerResponse, error: unknown): void {
+	const isKnown = error instanceof ServiceError;
+	const known = isKnown ? error : new ServiceError(500, 'internal', messageOf(error));
+	if (!response.headersSent) sendAnswer(response, answerOfError(known));
 }
 
 /** Gives an answer of the model, or what its way leaves of it. */
-export function sendAnswer(reply: FastifyReply, answer: Answer): FastifyReply {
-	const { status, headers, type, body } = answer;
-	if (answer.fate) return sendBadly(reply.code(status).headers(headers), answer);
-	return reply
-		.code(status)
-		.headers(headers)
-		.type(type)
-		.serializer((payload: unknown) => String(payload))
-		.send(body);
+export function sendAnswer(response: ServerResponse, answer: Answer): void {
+	const { status, headers, type, body, fate } = answer;
+	response.statusCode = status;
+	for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+	if (fate) return sendBadly(response, answer);
+	send(response, type, body);
+}
+
+/** Gives a whole answer. Its date is that of the test, and not that of the machine. */
+export function send(response: ServerResponse, type: string, body: string | Buffer): void {
+	response.setHeader('date', new Date().toUTCString());
+	response.setHeader('content-type', type);
+	response.setHeader('content-length', Buffer.byteLength(body));
+	response.end(body);
 }
 
 /** Ends the connection without an answer. */
-export function drop(reply: FastifyReply): FastifyReply {
-	reply.hijack();
-	reply.raw.destroy();
-	return reply;
+export function drop(response: ServerResponse): void {
+	response.destroy();
 }
 
 /** The pause between two bytes, milliseconds. */
@@ -44,27 +46,25 @@ interface Whole {
 	everyMs?: number;
 }
 
-/** Gives an answer that its way does harm to. Its status and headers are those of the reply. */
-export function sendBadly(reply: FastifyReply, whole: Whole): FastifyReply {
+/** Gives an answer that its way does harm to. Its status and headers are those of the response. */
+export function sendBadly(response: ServerResponse, whole: Whole): void {
 	const { type, fate, everyMs = TRICKLE_MS } = whole;
 	const body = Buffer.from(whole.body);
-	if (fate === 'lost') return drop(reply);
-	reply.header('content-type', type).header('content-length', body.length);
-	reply.hijack();
-	const { raw, statusCode } = reply;
-	const head = Object.entries(reply.getHeaders()).map(([name, value]) => `${name}: ${value}\r\n`);
+	if (fate === 'lost') return drop(response);
+	const { statusCode } = response;
+	const headers = { ...response.getHeaders(), 'content-type': type, 'content-length': body.length };
+	const head = Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}\r\n`);
 	const begin = Buffer.from(`HTTP/1.1 ${statusCode} \r\n${head.join('')}connection: close\r\n\r\n`);
-	const socket = raw.socket as Socket;
+	const socket = response.socket as Socket;
 	const isHalf = fate === 'cut short' || fate === 'stalls';
 	const atOnce = isHalf ? body.subarray(0, body.length / 2) : Buffer.alloc(0);
 	const slowly = isHalf ? Buffer.alloc(0) : body;
 	const isSlowHead = fate === 'trickles from its head';
 	socket.write(isSlowHead ? '' : Buffer.concat([begin, atOnce]), () => {
-		if (fate === 'cut short') raw.destroy();
+		if (fate === 'cut short') response.destroy();
 		else if (!isHalf)
 			void trickle(socket, isSlowHead ? Buffer.concat([begin, slowly]) : slowly, everyMs);
 	});
-	return reply;
 }
 
 /** Sends a byte at a time, until all are sent or nobody listens. */

@@ -1,14 +1,16 @@
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { randomUUID } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
+import { createServer as createHttpServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 
-import { answerErrors, drop, holdBack, sendAnswer } from './answers';
+import { drop, holdBack, sendAnswer, sendError } from './answers';
 import type { LoggedCallback } from './callbacks';
 import { parseCreate } from './createRequest';
 import { ofThisProcess } from './effects';
 import { mediaRoutes } from './media/routes';
 import { ServiceModel, type Taken } from './model';
 import { fetchFiles, post } from './outgoing';
+import { Routes } from './routes';
 import type { Outcome, Settings } from './settings';
 import type { SimulatedTask } from './tasks';
 
@@ -28,8 +30,6 @@ export interface LoggedRequest {
 }
 
 const HOST = '127.0.0.1';
-/** Reference images travel inside the input as data URIs. */
-const BODY_LIMIT = 64 * 1024 * 1024;
 
 interface ServiceOptions {
 	/** Port of the API; 0, the default, takes any. */
@@ -71,15 +71,16 @@ export async function startService({
 	const { store, switches, sender } = model;
 
 	let origin = '';
-	const api = createServer('api', requests);
-	api.register(async (scope) => apiRoutes(scope, model, closing.signal), { prefix });
-	const media = createServer('media', requests);
-	mediaRoutes(media, model, closing.signal, () => origin);
+	const ofApi = new Routes();
+	apiRoutes(ofApi, prefix, model, closing.signal);
+	const ofMedia = new Routes();
+	const below = { prefix, redirectTo: () => mediaUrl, isBelowBase: true };
+	mediaRoutes(ofMedia, model, closing.signal, { redirectTo: () => origin });
 	// The same media at another origin, for results that redirect, and below the base URL.
-	api.register(async (scope) => mediaRoutes(scope, model, closing.signal, () => mediaUrl, true), {
-		prefix,
-	});
-	if (prefix !== '') mediaRoutes(api, model, closing.signal);
+	mediaRoutes(ofApi, model, closing.signal, below);
+	if (prefix !== '') mediaRoutes(ofApi, model, closing.signal);
+	const api = createServer('api', ofApi, requests);
+	const media = createServer('media', ofMedia, requests);
 
 	const forget = () => {
 		model.clear();
@@ -90,7 +91,7 @@ export async function startService({
 	const close = async () => {
 		closing.abort();
 		forget();
-		await Promise.all([api.close(), media.close()]);
+		await Promise.all([api, media].map(end));
 	};
 
 	try {
@@ -145,49 +146,67 @@ export async function startService({
 }
 
 /** The three endpoints of section 4 over HTTP, behind the authentication of section 5. */
-function apiRoutes(app: FastifyInstance, model: ServiceModel, closing: AbortSignal): void {
-	async function respond(reply: FastifyReply, { delayMs, answer }: Taken): Promise<FastifyReply> {
-		return (await holdBack(delayMs, closing)) ? sendAnswer(reply, answer()) : drop(reply);
+function apiRoutes(
+	routes: Routes,
+	prefix: string,
+	model: ServiceModel,
+	closing: AbortSignal,
+): void {
+	async function respond(response: ServerResponse, { delayMs, answer }: Taken): Promise<void> {
+		if (await holdBack(delayMs, closing)) sendAnswer(response, answer());
+		else drop(response);
 	}
+	const add = (
+		method: 'GET' | 'POST',
+		path: string,
+		take: (body: unknown, taskId: string) => Taken,
+	) =>
+		routes.add(method, prefix + path, async ({ headers, body, params }, response) => {
+			model.authenticate(headers.authorization);
+			await respond(response, take(body, params.taskId ?? ''));
+		});
 
-	app.addHook('onRequest', async ({ headers }) => model.authenticate(headers.authorization));
-	app.post('/api/generate', async ({ body }, reply) => respond(reply, model.create(body)));
-	app.get<{ Params: { taskId: string } }>('/api/generate/:taskId', async ({ params }, reply) =>
-		respond(reply, model.read(params.taskId)),
-	);
-	app.get('/api/credits', async (_request, reply) => respond(reply, model.credits()));
+	add('POST', '/api/generate', (body) => model.create(body));
+	add('GET', '/api/generate/:taskId', (_body, taskId) => model.read(taskId));
+	add('GET', '/api/credits', () => model.credits());
 }
 
 /** A server that logs what clients ask of it, in the order of arrival. */
-function createServer(host: LoggedRequest['host'], requests: LoggedRequest[]): FastifyInstance {
-	const app = fastify({ bodyLimit: BODY_LIMIT, forceCloseConnections: true });
-	const logged = new WeakMap<FastifyRequest, LoggedRequest>();
-	app.addHook('onRequest', async (request) => {
-		const { method, url: path, headers } = request;
+function createServer(
+	host: LoggedRequest['host'],
+	routes: Routes,
+	requests: LoggedRequest[],
+): Server {
+	return createHttpServer((request, response) => {
+		const { method = '', url: path = '', headers } = request;
 		const { authorization } = headers;
-		const entry = { at: Date.now(), method, path, host, ...(authorization && { authorization }) };
+		const at = Date.now();
+		const entry: LoggedRequest = {
+			at,
+			method,
+			path,
+			host,
+			...(authorization && { authorization }),
+		};
 		requests.push(entry);
-		logged.set(request, entry);
+		response.once('finish', () => (entry.status ??= response.statusCode));
+		routes.answer(request, response).catch((error: unknown) => sendError(response, error));
 	});
-	// By the clock of the test, and not by that of the machine.
-	app.addHook('onSend', async (_request, reply) => {
-		reply.header('date', new Date().toUTCString());
-	});
-	app.addHook('onResponse', async (request, { statusCode }) => {
-		const entry = logged.get(request);
-		if (entry) entry.status ??= statusCode;
-	});
-	answerErrors(app);
-	return app;
 }
 
-async function listen(app: FastifyInstance, port: number): Promise<string> {
+async function listen(server: Server, port: number): Promise<string> {
 	try {
-		return await app.listen({ host: HOST, port });
+		await once(server.listen(port, HOST), 'listening');
+		return `http://${HOST}:${(server.address() as AddressInfo).port}`;
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
 		throw new Error(
 			`Port ${port} of ${HOST} is already in use: stop what listens there, or choose another port.`,
 		);
 	}
+}
+
+async function end(server: Server): Promise<void> {
+	server.closeAllConnections();
+	await new Promise((resolve) => server.close(resolve));
 }

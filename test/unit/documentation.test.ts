@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { runInNewContext } from 'node:vm';
 import type { IDataObject, INode, INodeProperties } from 'n8n-workflow';
 import ts from 'typescript';
@@ -25,6 +26,35 @@ test('each page of docs/ is reached from the README', () => {
 	const readme = read('README.md');
 	expect(filesIn('docs', '.md').filter((page) => !readme.includes(`](${page}`))).toEqual([]);
 });
+
+/** The page without what stands in blocks of code. */
+const prose = (page: string) => read(page).replace(/^ *```.*?^ *```/gms, '');
+
+/** The headings of a page, as its links name them. */
+const headingsOf = (page: string) =>
+	[...prose(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+		heading
+			.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+			.toLowerCase()
+			.replace(/[^\p{L}\p{N} _-]/gu, '')
+			.replaceAll(' ', '-'),
+	);
+
+it.each([...pages, ...filesIn('.github', '.md')])(
+	'the links of %s lead to what there is',
+	(page) => {
+		const links = [...prose(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+		const broken = links.filter((link) => {
+			if (link.startsWith('https:') || link.startsWith('mailto:')) return false;
+			const [path = '', fragment] = decodeURI(link).split('#');
+			const target = path === '' ? page : join(dirname(page), path);
+			if (!existsSync(join(ROOT, target))) return true;
+			const isHere = fragment === undefined || !target.endsWith('.md');
+			return !isHere && !headingsOf(target).includes(fragment ?? '');
+		});
+		expect(broken).toEqual([]);
+	},
+);
 
 it.each(pages)('%s names only commands that there are', (page) => {
 	const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };

@@ -371,7 +371,7 @@ export function testExamples(scene: Scene, model: () => LanguageModel): void {
 		const credits = await say('How many credits are left?');
 		expect(promptsOf(scene.tasks)).toEqual(['A picture of a red fox, please']);
 		expect(credits.output).toContain(String(scene.service.balance));
-		const { tools = [] } = model().requests.find(({ tools }) => tools) ?? {};
+		const { tools = [] } = model().requests.findLast(({ tools }) => tools) ?? {};
 		const offered = tools.map((tool) => tool.function.name);
 		expect(offered.sort()).toEqual(['Generate_picture', 'Read_credits']);
 	});

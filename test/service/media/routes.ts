@@ -1,10 +1,12 @@
-import type { FastifyInstance } from 'fastify';
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 
-import { drop, holdBack, sendAnswer, sendBadly } from '../answers';
+import { settled } from '../../../nodes/MediaGeneration/shared/promises';
+import { drop, holdBack, send, sendAnswer, sendBadly } from '../answers';
 import { ServiceError } from '../errors';
 import { answerOfRefusal, type ServiceModel } from '../model';
 import { kindOf, type MediaKind } from '../prices';
+import type { Routes } from '../routes';
 import { makeResult } from './results';
 
 /** With the first bytes by which the kind of a file is told. */
@@ -35,53 +37,65 @@ function* bytes(signature: Buffer, length: number): Generator<Buffer> {
 	}
 }
 
-/**
- * The media that result URLs point at (section 2), open to everyone who has the address.
- * @param redirectTo the origin that `mediaRedirect` leads to, on the server that redirects
- * @param isBelowBase whether these are the media below the base URL
- */
+interface Place {
+	/** Before the path. */
+	prefix?: string;
+	/** The origin that `mediaRedirect` leads to, on the server that redirects. */
+	redirectTo?: () => string;
+	/** Whether these are the media below the base URL. */
+	isBelowBase?: boolean;
+}
+
+/** The media that result URLs point at (section 2), open to everyone who has the address. */
 export function mediaRoutes(
-	app: FastifyInstance,
+	routes: Routes,
 	model: ServiceModel,
 	closing: AbortSignal,
-	redirectTo?: () => string,
-	isBelowBase = false,
+	{ prefix = '', redirectTo, isBelowBase = false }: Place = {},
 ): void {
 	const { store, switches } = model;
-	type Params = { taskId: string; file: string };
-	type Request = { Params: Params; Querystring: { ends?: string } };
-	app.get<Request>('/media/:taskId/:file', async ({ params, query, headers }, reply) => {
-		const { taskId, file } = params;
-		const task = store.get(taskId);
-		const settings = switches.for(task.own);
-		if (isBelowBase && settings.mediaNeedsKey) model.authenticate(headers.authorization);
-		// What a storage says to whoever sends a key that it does not know.
-		if (!isBelowBase && headers.authorization !== undefined) {
-			throw new ServiceError(400, 'invalid_argument', 'Only one way to authenticate is allowed.');
-		}
-		if (Date.now() > Number(query.ends ?? Infinity)) {
-			throw new ServiceError(403, 'expired', 'Request has expired.');
-		}
+	routes.add(
+		'GET',
+		`${prefix}/media/:taskId/:file`,
+		async ({ params, query, headers }, response) => {
+			const { taskId = '', file = '' } = params;
+			const task = store.get(taskId);
+			const settings = switches.for(task.own);
+			if (isBelowBase && settings.mediaNeedsKey) model.authenticate(headers.authorization);
+			// What a storage says to whoever sends a key that it does not know.
+			if (!isBelowBase && headers.authorization !== undefined) {
+				throw new ServiceError(400, 'invalid_argument', 'Only one way to authenticate is allowed.');
+			}
+			if (Date.now() > Number(query.get('ends') ?? Infinity)) {
+				throw new ServiceError(403, 'expired', 'Request has expired.');
+			}
 
-		const refusal = switches.refusal('media', task.own, () => taskId);
-		if (refusal) return sendAnswer(reply, answerOfRefusal(refusal));
-		if (!(await holdBack(settings.mediaDelayMs, closing))) return drop(reply);
-		const isRedirected =
-			settings.mediaRedirect && isBelowBase === (settings.mediaBelowBase ?? false);
-		if (isRedirected && redirectTo)
-			return reply.redirect(`${redirectTo()}/media/${taskId}/${file}`);
+			const refusal = switches.refusal('media', task.own, () => taskId);
+			if (refusal) return sendAnswer(response, answerOfRefusal(refusal));
+			if (!(await holdBack(settings.mediaDelayMs, closing))) return drop(response);
+			const isRedirected =
+				settings.mediaRedirect && isBelowBase === (settings.mediaBelowBase ?? false);
+			if (isRedirected && redirectTo) {
+				response.writeHead(302, { location: `${redirectTo()}/media/${taskId}/${file}` }).end();
+				return;
+			}
 
-		const format = FORMATS[kindOf(task.record.model)];
-		const { mediaType: type = format.type, mediaBytes, mediaFormat } = settings;
-		const signature = mediaFormat ? Buffer.from(BEGINNINGS[mediaFormat], 'hex') : format.signature;
-		reply.type(type);
-		if (mediaBytes !== undefined || mediaFormat) {
-			const length = mediaBytes ?? 5000;
-			reply.header('content-length', length);
-			return reply.send(Readable.from(bytes(signature, length)));
-		}
-		const body = await makeResult(task, Number.parseInt(file, 10));
-		const way = switches.way('media', task.own, () => taskId);
-		return way.fate ? sendBadly(reply, { ...way, type, body }) : reply.send(body);
-	});
+			const format = FORMATS[kindOf(task.record.model)];
+			const { mediaType: type = format.type, mediaBytes, mediaFormat } = settings;
+			const signature = mediaFormat
+				? Buffer.from(BEGINNINGS[mediaFormat], 'hex')
+				: format.signature;
+			if (mediaBytes !== undefined || mediaFormat) {
+				const length = mediaBytes ?? 5000;
+				response.writeHead(200, { 'content-type': type, 'content-length': length });
+				// Whoever asked may hang up.
+				await settled(pipeline(Readable.from(bytes(signature, length)), response));
+				return;
+			}
+			const body = await makeResult(task, Number.parseInt(file, 10));
+			const way = switches.way('media', task.own, () => taskId);
+			if (way.fate) sendBadly(response, { ...way, type, body });
+			else send(response, type, body);
+		},
+	);
 }
