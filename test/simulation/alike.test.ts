@@ -4,6 +4,7 @@ import type { IDataObject, INode, INodeExecutionData } from 'n8n-workflow';
 import { groupBy } from '../groupBy';
 import type { Settings } from '../service/settings';
 import { fromStored } from '../workflow/stored';
+import type { PartlyHistory } from './history';
 import { enactRun } from './simulate';
 import { callbackSwitches } from './world/fate';
 import type { World } from './world/world';
@@ -62,7 +63,6 @@ const batches = fc.record({
 		settings: fc.constantFrom({}, {}, {}, OLDER),
 		ifSomeFail: fc.constantFrom('keep', 'stop'),
 		maxInFlight: fc.constantFrom(10, 2),
-		downloads: fc.boolean(),
 		retryFailed: fc.constantFrom(0, 0, 1, 2),
 		more: fc
 			.record(
@@ -76,6 +76,7 @@ const batches = fc.record({
 			)
 			.map((more) => ({ ...more, timeout: '={{ $json.seconds }}' })),
 	}),
+	downloads: fc.boolean(),
 	// One of the first two creates is refused, or its answer is lost: these are sent at once in each of the runs. Later
 	// creates may come after the time in which things go wrong.
 	requests: fc.array(
@@ -91,16 +92,18 @@ const batches = fc.record({
 type Batch = typeof batches extends fc.Arbitrary<infer T> ? T : never;
 
 /** Lets a run come to its end. @returns all that can be told of it */
-async function run({ items, node, requests }: Batch, suspendAfter: number) {
+async function run({ items, node, requests, downloads }: Batch, suspendAfter: number) {
 	// Each query takes the same time: in records stands when their tasks were created.
 	const slowestQueryMs = 1;
 	// A failed task is created again at another moment by a run that sleeps: the nth create is then that of another item.
 	const hasTime = items.every(({ ms, says }) => ms < 10 * SECOND && says.seconds > 60);
 	const troubles = hasTime && node.retryFailed > 0 ? [] : requests;
-	const parts = {
-		...{ requests: troubles, slowestQueryMs },
+	const parts: PartlyHistory = {
+		...{ requests: troubles, slowestQueryMs, workflow: 'one node' },
+		fileSeconds: downloads ? 1 : 0,
 		node: {
 			...node,
+			timeoutSeconds: 60,
 			...{ suspendAfter, items: items.length },
 			// A run that sleeps finds a failure late, and may have too little time left for another task.
 			retryFailed: hasTime ? node.retryFailed : 0,

@@ -1,113 +1,90 @@
 import fc from 'fast-check';
 import type { IDataObject, INode } from 'n8n-workflow';
 
-import { days } from './day';
-import {
-	ACTS,
-	OTHER_REFUSALS,
-	REFUSALS,
-	REQUEST_TROUBLES,
-	SLEEP_TROUBLES,
-	STRANGE,
-} from './troubles';
-
-/** Troubles happen within this time; then the faults stop. */
-export const TROUBLED_MS = 90_000;
+import { MINUTE, SECOND } from '../durations';
+import { ACTS, BLIPS, LASTING, REFUSALS, REQUEST_TROUBLES, SLEEP_TROUBLES } from './troubles';
 
 const word = <const T extends string>(...values: T[]) => fc.constantFrom(...values);
 const number = (...values: number[]) => fc.constantFrom(...values);
 
-/** Most executions are short, so that what is to meet them must come early. */
-const at = fc.oneof(fc.nat({ max: 15_000 }), fc.nat({ max: 1_000 }), fc.nat({ max: TROUBLED_MS }));
-
-/** @param weight how often there are any, against `none`: 2 of 5 histories have none where it is 3 */
-const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number, weight = 3, none = 2) =>
+/** @param none how often there is nothing, against once that there is something */
+const few = <T>(arbitrary: fc.Arbitrary<T>, maxLength: number, none = 3) =>
 	fc.oneof(
 		{ withCrossShrink: true },
 		{ weight: none, arbitrary: fc.constant([] as T[]) },
-		{ weight, arbitrary: fc.array(arbitrary, { minLength: 1, maxLength, size: 'max' }) },
+		{ weight: 1, arbitrary: fc.array(arbitrary, { minLength: 1, maxLength, size: 'max' }) },
 	);
 
-/** Of the last two processes, which take callbacks, nothing is heard but for a moment; the first three do the rest. */
-const PROCESSES = {
-	anything: [0, 1, 2, 3, 3, 4, 4],
-	callbacks: [0, 1, 1, 1, 2, 2, 2, 3, 4],
-	turns: [0, 1, 2],
-	'first turns': [0, 1, 2],
-	'later turns': [0, 1, 2],
-	retries: [0, 1, 2],
-	orders: [1, 2],
-};
+/** Faults happen within this time after the start; then they stop. */
+export const TROUBLED_MS = 90 * SECOND;
 
-/** A callback and the execution that it starts are a dozen effects; the orders of a run are eight at most, as a rule. */
-const MOST_EFFECTS = {
-	anything: 30,
-	callbacks: 12,
-	turns: 30,
-	'first turns': 30,
-	'later turns': 30,
-	retries: 30,
-	orders: 3,
-};
+const DAY_SECONDS = 86_400;
+
+/** Most executions are short, so that what is to meet them must come early. */
+const at = fc.oneof(
+	...[15 * SECOND, SECOND, TROUBLED_MS].map((max) => fc.nat({ max })),
+) as fc.Arbitrary<number>;
+
+const nth = number(0, 0, 1, 1, 2, 3);
 
 /**
- * A process dies after so many effects since its start: of any kind; of callbacks and what they start; of executions
- * that were asleep before; of the first turns of runs; of their later turns, also after the faults have stopped; of
- * retries; or of the orders of later turns, as they are sent.
+ * All that one history is made of: a stretch of a user's day, with an n8n, a workflow, and what goes wrong. Nothing else is left
+ * to chance. Times are milliseconds since the user's start, unless they say otherwise.
  */
-const kill = (of: keyof typeof PROCESSES) =>
-	fc.record({
-		process: number(...PROCESSES[of]),
-		of: fc.constant(of),
-		afterEffects: fc.oneof(
-			fc.nat({ max: MOST_EFFECTS[of] }),
-			fc.nat({ max: Math.min(8, MOST_EFFECTS[of]) }),
-		),
-		// Whether the last effect takes place.
-		isSeen: of === 'orders' ? fc.constantFrom(true, true, true, false) : fc.boolean(),
-		downMs: number(1_000, 30_000),
-	});
-
-/** All that one history is made of: nothing else is left to chance. Times are milliseconds since its beginning. */
 const PARTS = {
 	/** Decides of latencies, durations and of the order of what happens at the same time. */
 	salt: fc.nat({ max: 0xffff }),
-	n8n: word('one process', 'queue mode', 'queue mode'),
+	/** `one place`: in one process, with a production concurrency limit. */
+	n8n: word('one process', 'queue mode', 'queue mode', 'one place', 'two places'),
 	/** How long n8n's database takes for a query at most. A slow one gives its races room. */
-	slowestQueryMs: number(5, 60, 60, 60),
+	slowestQueryMs: number(5, 60, 60),
+	/**
+	 * `in a row`: two action nodes, one behind the other; `beside`: two that get the same items; `called`: by another workflow;
+	 * `hangs up`: by a client of an MCP server, which hangs up after a minute; `triggered`: the results go to a trigger with
+	 * *Task: Wait* behind it; `returned`: nobody waits for them.
+	 */
+	workflow: word(
+		...(['one node', 'one node', 'one node', 'loop', 'in a row', 'beside', 'called'] as const),
+		...(['hangs up', 'triggered', 'triggered', 'triggered', 'returned'] as const),
+	),
+	/** At which second of n8n's minute the user starts the workflow. */
+	second: fc.integer({ min: 5, max: 64 }),
+	/** Further starts, and how much later they come. */
+	others: fc.array(fc.integer({ min: 0, max: 300_000 }), { maxLength: 2 }),
 	node: fc.record({
-		completion: fc.oneof(
-			{ withCrossShrink: true },
-			{ weight: 6, arbitrary: word('wait') },
-			{ weight: 1, arbitrary: word('return') },
-			{ weight: 6, arbitrary: word('trigger') },
-		),
-		// Of a minute's parts most runs see the end while some of their tasks are finished and others are not.
-		suspendAfter: number(5, 0, 0, 0.02, 0.1, 0.3),
-		items: fc.integer({ min: 1, max: 8 }),
-		onError: word('stopWorkflow', 'continueRegularOutput', 'continueErrorOutput'),
+		items: number(1, 3, 5, 8, 12, 24),
+		suspendAfter: number(5, 5, 5, 1, 0),
+		maxInFlight: number(10, 4),
+		timeoutSeconds: number(DAY_SECONDS, DAY_SECONDS, 20, 60, 120),
+		onError: word('continueRegularOutput', 'stopWorkflow', 'continueErrorOutput'),
 		ifSomeFail: word('keep', 'keep', 'keep', 'stop'),
 		/** Of n8n's *Retry On Fail*; 1 without. */
 		maxTries: number(1, 2, 3),
-		timeoutSeconds: number(60, 20, 120),
-		maxInFlight: number(10, 3, 1),
 		/** How many items the budget covers; 0 without a budget. */
 		budgetItems: number(0, 0, 0, 0, 2, 8),
+		retryFailed: number(0, 0, 1, 3),
 		/** Whether an expression gives something else each time. */
 		isChanging: fc.boolean(),
-		downloads: fc.constantFrom(false, false, false, true),
-		retryFailed: number(0, 0, 1, 3),
+		hasReferences: fc.boolean(),
+		/** Whether each item brings a file that was uploaded. n8n renames the file when it stores the execution. */
+		hasUploads: fc.constantFrom(false, false, false, true),
 	}),
-	trigger: fc.record({ maxTries: number(1, 2) }),
+	/** Of *Retry On Fail* of the trigger. */
+	triggerTries: number(1, 2),
 	service: fc.record({
+		/** How long each task takes; where it is spread some take half of that time, and others one and a half times as long. */
+		taskSeconds: number(12, 20, 45, 60, 90, 90, 120, 200),
+		isSpread: fc.constantFrom(true, true, false),
 		slowestAnswerMs: number(50, 50, 1_000),
-		longestTaskMs: number(1_000, 10_000, 40_000),
-		/** Of the tasks, counted from the first one created: those that fail, and those that never end. */
+		/** Of the tasks, counted from the first one created: those that fail, that cost something all the same, that never end. */
 		failing: few(fc.nat({ max: 7 }), 6),
-		hanging: few(fc.nat({ max: 7 }), 1, 1),
+		charged: few(fc.nat({ max: 7 }), 6),
+		hanging: few(fc.nat({ max: 7 }), 1),
 		/** Tasks that may be unfinished at once, and creates that are let in within a second; 0 without a limit. */
 		maxUnfinished: number(0, 0, 0, 1, 3),
 		maxPerSecond: number(0, 0, 0, 1, 5),
+		/** How many creates it lets in within each minute; a refusal asks to wait for the next minute. 0: all. */
+		maxPerMinute: number(0, 0, 0, 0, 0, 0, 0, 2),
 		saysRetryAfter: fc.boolean(),
 		/** For how long a new task is not known to the endpoint that reads it. */
 		lagMs: number(0, 0, 0, 3_000),
@@ -116,81 +93,79 @@ const PARTS = {
 		/** Whether it sends every callback twice, to be sure. */
 		sendsTwice: fc.constantFrom(false, true, true),
 	}),
+	/** How long the download of a file takes; 0 without downloads. */
+	fileSeconds: number(0, 0, 0, 12, 30, 60, 240),
+	/** n8n's time limit; 0 without. */
+	limitSeconds: number(0, 0, 0, 0, 300),
+
+	/** One trouble that lasts. */
+	trouble: few(
+		fc.record({
+			/** Of a blip: whether it answers reads as well. */
+			on: word('all requests', 'creates', 'creates'),
+			what: word(...BLIPS.map(([name]) => name), ...LASTING, ...LASTING),
+			at: fc.nat({ max: 600_000 }),
+			forMs: number(3 * SECOND, 10 * SECOND, MINUTE, MINUTE, 5 * MINUTE, 10 * MINUTE, 120 * MINUTE),
+		}),
+		1,
+		1,
+	),
+	/** `fails twice`: the key is refused for a while, and the user retries the retry. */
+	ends: word(
+		...(['by itself', 'by itself', 'by itself', 'killed', 'killed twice'] as const),
+		...(['stopped', 'fails twice'] as const),
+	),
+	endsAt: fc.oneof(
+		fc.integer({ min: 5_000, max: 120_000 }),
+		fc.integer({ min: 120_000, max: 500_000 }),
+	),
+	/** How long after its retry has begun n8n is killed once more. */
+	diesAgainMs: number(50, 80, 3 * SECOND, 40 * SECOND),
+	/** How long after n8n has noticed a death the user retries. In queue mode n8n has erased by then, or not. */
+	retriesAfterMs: number(2 * SECOND, 10 * SECOND, 60 * SECOND),
+	retryWith: word('original', 'original', 'original', 'saved'),
+	/** Whether the user starts two retries of an execution at the same moment. */
+	retriesTwice: fc.constantFrom(false, false, false, true),
+
+	/** Single faults: of requests, counted from the first one of their kind. */
 	requests: few(
 		fc.record({
 			on: word('create', 'create', 'create', 'read', 'read', 'read', 'download'),
-			nth: number(0, 0, 1, 1, 2, 3),
+			nth,
 			what: word(...REQUEST_TROUBLES, ...REFUSALS.map(([name]) => name)),
 		}),
 		8,
-		6,
+		1,
 	),
 	callbacks: few(
 		fc.record({ nth: fc.nat({ max: 4 }), what: word('lost', 'doubled', 'early', 'late', 'early') }),
 		4,
-		4,
+		1,
 	),
-	limits: few(fc.record({ at, maxUnfinished: number(0, 1, 3), maxPerSecond: number(0, 1) }), 2, 2),
-	keyChanges: few(fc.record({ at, noticedAfterMs: number(0, 20_000) }), 1, 1),
-	clockJumps: few(fc.record({ at, byMs: number(-3_600_000, 3_600_000) }), 1, 1),
+	limits: few(fc.record({ at, maxUnfinished: number(0, 1, 3), maxPerSecond: number(0, 1) }), 2),
+	keyChanges: few(fc.record({ at, noticedAfterMs: number(0, 20_000) }), 1),
+	clockJumps: few(fc.record({ at, byMs: number(-3_600_000, 3_600_000) }), 1),
+	/** A process dies after so many of its effects of some kind; the last one takes place or does not. */
 	kills: few(
-		fc.oneof(
-			kill('anything'),
-			{ weight: 2, arbitrary: kill('callbacks') },
-			{ weight: 3, arbitrary: kill('turns') },
-		),
+		fc.record({
+			process: number(0, 1, 2, 3, 4),
+			of: word('anything', 'callbacks', 'later turns', 'retries', 'orders'),
+			afterEffects: fc.oneof(fc.nat({ max: 30 }), fc.nat({ max: 8 }), fc.nat({ max: 3 })),
+			isSeen: fc.boolean(),
+			downMs: number(1_000, 30_000),
+		}),
 		3,
-		8,
+		1,
 	),
-	/** Writes to the store of processed data that fail, counted from the first. */
-	ledgerTroubles: few(fc.record({ nth: fc.nat({ max: 3 }), isWritten: fc.boolean() }), 2, 4),
-	acts: few(fc.record({ at, what: word(...ACTS, 'forge') }), 3, 4),
-	/** What happens so long after a run begins to go to sleep for the first time. */
+	/** Writes to n8n's store of processed data that fail, counted from the first. */
+	storeTroubles: few(fc.record({ nth: fc.nat({ max: 12 }), isWritten: fc.boolean() }), 2, 1),
+	acts: few(fc.record({ at, what: word(...ACTS) }), 3, 1),
+	/** What happens so long after a run begins to go to sleep for the first time. To store it takes a few queries. */
 	sleeps: few(
 		fc.record({
-			// To store an execution takes a few queries.
 			afterMs: fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: 1_000 })),
-			what: word(...SLEEP_TROUBLES, 'kill', 'stop'),
+			what: word(...SLEEP_TROUBLES),
 		}),
-		2,
-		2,
-	),
-	// What is added here at the end leaves the other parts of each seed as they are.
-	hasReferences: fc.boolean(),
-	/** Of the failing tasks, those that cost something all the same. */
-	charged: few(fc.nat({ max: 7 }), 6, 1),
-	/** Creates that are taken, and answered 303, counted from the first one sent. */
-	seeOther: few(number(0, 0, 1, 1, 2, 3), 2, 1),
-	/** A batch that takes many minutes to be created, whose callbacks are lost, and how its run ends. */
-	largeBatch: few(
-		fc.record({
-			items: number(20, 40, 60),
-			maxUnfinished: number(1, 2, 3),
-			endsBy: word('itself', 'itself', 'stop', 'kill'),
-			endsAt: fc.integer({ min: 60_000, max: 500_000 }),
-		}),
-		1,
-		1,
-		15,
-	),
-	/** How much longer n8n takes to store an execution that it suspends, milliseconds. */
-	slowStores: few(number(70_000, 200_000, 300_000), 1, 1, 6),
-	/** What the service makes of reads: how many it takes in a second (0: all of them), and whether each fifth one fails. */
-	reads: fc.record({
-		mostPerSecond: number(0, 0, 0, 1, 2),
-		saysRetryAfter: fc.boolean(),
-		isFifthLost: fc.constantFrom(false, false, true),
-	}),
-	/** How the user retries what was killed asleep or in a turn. */
-	retryWith: word('original', 'original', 'original', 'saved'),
-	/** What else may answer in place of the service, or as the service. */
-	strange: few(
-		fc.record({
-			on: word('create', 'create', 'read', 'read', 'download'),
-			nth: number(0, 0, 1, 1, 2, 3),
-			what: word('answer trickles', ...[...STRANGE, ...OTHER_REFUSALS].map(([name]) => name)),
-		}),
-		4,
 		2,
 	),
 	/** The service asks for a pause that outlasts a turn, when there are so many tasks. */
@@ -201,17 +176,9 @@ const PARTS = {
 			status: number(429, 429, 503),
 		}),
 		1,
-		1,
 		8,
 	),
-	/** So many creates are let in within each minute; a refusal asks to wait for the next minute. */
-	windows: few(number(1, 2, 3), 1, 1, 8),
-	/** Whether each item brings a file that was uploaded. n8n renames the file when it stores the execution. */
-	hasUploads: fc.constantFrom(false, false, false, false, false, true),
-	/**
-	 * Items that fail until the user mends the node and retries the execution with the saved workflow. By how much the
-	 * price is raised meanwhile; where it is raised, the budget covers all items at the old price.
-	 */
+	/** Items that fail until the user mends the node and retries with the saved workflow; the price has risen meanwhile. */
 	unfit: few(
 		fc.record({
 			item: fc.nat({ max: 7 }),
@@ -219,47 +186,16 @@ const PARTS = {
 			priceFactor: number(1, 100),
 		}),
 		2,
-		1,
 		8,
 	),
-	/** For how long n8n's store of processed data fails. */
-	storeOutages: few(fc.record({ at, forMs: number(30_000) }), 1, 1, 7),
-	/** Writes to that store, counted from the first, whose answer is lost. */
-	lostAnswers: few(fc.nat({ max: 30 }), 2, 1, 6),
-	moreKills: few(
-		fc.oneof(kill('first turns'), kill('later turns'), kill('retries'), {
-			weight: 4,
-			arbitrary: kill('orders'),
-		}),
-		2,
-		1,
-		2,
-	),
-	/** Whether the user starts two retries of an execution at the same moment. */
-	retriesTwice: fc.constantFrom(false, false, false, true),
-	/** The user retries an execution that is asleep, as n8n's API allows. */
-	retriesAsleep: few(fc.record({ at }), 1, 1, 4),
 	/** n8n takes a run that it has woken the nth time for asleep so long after that, and wakes it again. */
 	doubleWakes: few(
 		fc.record({ nth: fc.integer({ min: 1, max: 3 }), afterMs: number(100, 500, 2_000) }),
 		1,
-		1,
 		4,
 	),
 	/** A task, counted from the first one created, that the service no longer knows so long after its create. */
-	forgotten: few(fc.record({ nth: fc.nat({ max: 4 }), afterMs: number(0, 1_000, 5_000) }), 1, 1, 9),
-	/** TLS handshakes that are broken off: nothing was sent. */
-	handshakes: few(
-		fc.record({
-			on: word('create', 'create', 'create', 'read', 'download'),
-			nth: number(0, 0, 1, 1, 2, 3),
-		}),
-		2,
-		1,
-		6,
-	),
-	/** A user's day, in place of the faults above. */
-	day: few(days, 1, 1, 1),
+	forgotten: few(fc.record({ nth: fc.nat({ max: 4 }), afterMs: number(0, 1_000, 5_000) }), 1, 8),
 };
 
 type Parts = {
@@ -268,47 +204,110 @@ type Parts = {
 
 export interface History extends Omit<Parts, 'node'> {
 	node: Parts['node'] & {
-		/** Options beside these. */
+		/** Options beside these, and settings of n8n's. */
 		more?: IDataObject;
-		/** The node's settings in n8n beside these. */
 		settings?: Partial<INode>;
 	};
 }
 
 export type CallbackTrouble = History['callbacks'][number]['what'];
 
-/** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
-export const histories: fc.Arbitrary<History> = fc
-	.record(PARTS)
-	.map(enlarge)
-	.map(makePatient)
-	.map(spendDay);
+/** Takes from a history what goes wrong in it, and leaves the node as it is dropped. */
+const calmed = (history: Parts): Parts => ({
+	...history,
+	node: {
+		...history.node,
+		...{ timeoutSeconds: DAY_SECONDS, maxTries: 1, budgetItems: 0, retryFailed: 0 },
+		...{ onError: 'continueRegularOutput', ifSomeFail: 'keep' },
+		...{ isChanging: false, hasReferences: false, hasUploads: false },
+	},
+	service: {
+		...history.service,
+		...{ slowestAnswerMs: 50, failing: [], charged: [], hanging: [], maxUnfinished: 0 },
+		...{ maxPerSecond: 0, maxPerMinute: 0, saysRetryAfter: false, lagMs: 0 },
+		...{ isTalkative: false, sendsTwice: false },
+	},
+	...{
+		triggerTries: 1,
+		trouble: [],
+		ends: 'by itself',
+		retryWith: 'original',
+		retriesTwice: false,
+	},
+	...{ requests: [], callbacks: [], limits: [], keyChanges: [], clockJumps: [], kills: [] },
+	...{ storeTroubles: [], acts: [], sleeps: [], longPauses: [], unfit: [], doubleWakes: [] },
+	forgotten: [],
+});
 
-const DAY_SECONDS = 86_400;
+/** The histories with most orders take most of a search's time; the rounds of a loop come one after the other. */
+const MOST_ORDERS = 36;
+const MOST_ROUNDS = 12;
 
-/** Where something takes longer than a minute, the run has the time that it has by default. */
-function makePatient(history: History): History {
-	const { longPauses, windows, forgotten, unfit, largeBatch } = history;
-	if (largeBatch.length > 0) {
-		const none = { longPauses: [], windows: [], forgotten: [], unfit: [], moreKills: [] };
-		return { ...history, ...none, retriesAsleep: [] };
-	}
-	const isSlow = longPauses.length + windows.length + forgotten.length > 0;
+/** Whether each item is ordered by two nodes. */
+export const hasTwoNodes = ({ workflow }: Pick<History, 'workflow'>) =>
+	workflow === 'in a row' || workflow === 'beside';
+
+function limitOrders(history: Parts): Parts {
+	const { others, node, workflow } = history;
+	const most = MOST_ORDERS / (1 + others.length) / (hasTwoNodes(history) ? 2 : 1);
+	const items = Math.min(node.items, workflow === 'loop' ? MOST_ROUNDS : Math.floor(most));
+	return { ...history, node: { ...node, items } };
+}
+
+/** A trouble that lasts, a kill and a stop meet a batch that orders. Of a blip nothing else is to take the blame. */
+function troubled(history: Parts): Parts {
+	const { trouble, ends, retriesTwice } = history;
+	const plain = { ...calmed(history), trouble, ends, retriesTwice };
+	if (trouble.length === 0 && ends === 'by itself') return plain;
+	const {
+		service: { taskSeconds },
+	} = history;
+	const maxInFlight = 4;
+	const items = Math.max(history.node.items, 3 * maxInFlight);
+	const orderingMs = (items / maxInFlight - 1) * taskSeconds * SECOND;
+	const within = (ms: number) => SECOND + (ms % orderingMs);
+	const isBlip = trouble.some(({ what }) => what.startsWith('blip'));
+	return {
+		...plain,
+		node: {
+			...{ ...plain.node, items, maxInFlight },
+			onError: ends === 'fails twice' && !isBlip ? 'stopWorkflow' : plain.node.onError,
+		},
+		endsAt: within(history.endsAt),
+		trouble: trouble.map((each) => ({ ...each, at: within(each.at) })),
+		ends: isBlip ? 'by itself' : ends,
+	};
+}
+
+const isScattered = (workflow: Parts['workflow']) =>
+	['one node', 'loop', 'triggered', 'returned'].includes(workflow);
+
+/** Single faults meet a small run within its first minute and a half. */
+function scattered(history: Parts): Parts {
+	const { salt, node, service, longPauses, forgotten, unfit, workflow } = history;
+	const isSlow = longPauses.length + forgotten.length + service.maxPerMinute > 0;
 	const [mended] = unfit;
-	// n8n wakes a run twice from a state that it stored before: a minute later that state is another one.
-	const { doubleWakes, slowStores, retriesAsleep } = history;
 	return {
 		...history,
-		doubleWakes: slowStores.length > 0 ? [] : doubleWakes,
-		// A retry of what sleeps needs the API, and a second wake needs a start of n8n in the same minute.
-		retriesAsleep: doubleWakes.length > 0 ? [] : retriesAsleep,
+		...{ trouble: [], ends: 'by itself', others: [], limitSeconds: 0 },
+		fileSeconds: history.fileSeconds === 0 ? 0 : 1,
+		workflow: isSlow || !isScattered(workflow) ? 'one node' : workflow,
 		node: {
-			...history.node,
-			...(isSlow && { completion: 'wait', timeoutSeconds: DAY_SECONDS }),
-			...(mended && { onError: 'stopWorkflow', ifSomeFail: 'stop' }),
-			...(mended && mended.priceFactor > 1 && { budgetItems: history.node.items }),
+			...node,
+			...(workflow === 'loop' && { onError: 'continueRegularOutput' as const }),
+			items: 1 + (salt % 8),
+			// Most runs are to go to sleep while some of their tasks are finished and others are not.
+			suspendAfter: [5, 0, 0, 0.02, 0.1, 0.3][salt % 6]!,
+			maxInFlight: [10, 3, 1][salt % 3]!,
+			...(isSlow && { timeoutSeconds: DAY_SECONDS }),
+			...(mended && { onError: 'stopWorkflow', ifSomeFail: 'stop', budgetItems: 0 }),
+			...(mended && mended.priceFactor > 1 && { budgetItems: 1 + (salt % 8) }),
 		},
-		service: { ...history.service, ...(isSlow && { hanging: [] }) },
+		service: {
+			...service,
+			taskSeconds: [1, 5, 25][salt % 3]!,
+			hanging: isSlow || node.timeoutSeconds === DAY_SECONDS ? [] : service.hanging,
+		},
 		// The older a task is, the less often it is read: an hour more by the clock makes it old.
 		...(isSlow && {
 			clockJumps: [],
@@ -317,40 +316,17 @@ function makePatient(history: History): History {
 	};
 }
 
-/** A large batch is for the trigger. Nothing ends its run early but what is meant to. */
-function enlarge(history: History): History {
-	const [batch] = history.largeBatch;
-	if (!batch) return history;
-	const { items, maxUnfinished } = batch;
-	const large = { completion: 'trigger', items, timeoutSeconds: 3_600, budgetItems: 0 } as const;
-	const slow = { maxUnfinished, longestTaskMs: 40_000, hanging: [] };
-	return {
-		...history,
-		node: { ...history.node, ...large },
-		service: { ...history.service, ...slow },
-		requests: history.requests.filter(({ on }) => on === 'read'),
-		strange: history.strange.filter(({ on }) => on === 'read'),
-		acts: history.acts.filter(({ what }) => !what.startsWith('stop')),
-		...{ limits: [], keyChanges: [], clockJumps: [], kills: [], seeOther: [] },
-	};
-}
+const anything = fc.record(PARTS);
 
-/** On a user's day happens what the day says, and nothing else. */
-export function spendDay(history: History): History {
-	const [day] = history.day;
-	if (!day) return history;
-	const { salt, n8n, slowestQueryMs } = history;
-	const { suspendAfter, places: maxInFlight, fileSeconds, ends, workflow, items } = day;
-	const onError = ends === 'fails twice' ? 'stopWorkflow' : 'continueRegularOutput';
-	return plainBut({
-		...{ salt, n8n, slowestQueryMs, day: [day] },
-		node: {
-			...{ suspendAfter, items, maxInFlight, onError, timeoutSeconds: DAY_SECONDS },
-			downloads: fileSeconds > 0,
-			completion: workflow === 'triggered' ? 'trigger' : 'wait',
-		},
-	});
-}
+/** Generates histories. Whatever has no bearing on a violation shrinks to nothing. */
+export const histories: fc.Arbitrary<History> = fc
+	.oneof(
+		{ withCrossShrink: true },
+		{ weight: 1, arbitrary: anything.map(calmed) },
+		{ weight: 2, arbitrary: anything.map(troubled) },
+		{ weight: 3, arbitrary: anything.map(scattered) },
+	)
+	.map(limitOrders);
 
 const [smallest] = fc.check(
 	fc.property(histories, () => false),
@@ -361,17 +337,22 @@ const [smallest] = fc.check(
 export const PLAIN: History = smallest;
 
 export type PartlyHistory = {
-	[Name in keyof History]?: History[Name] extends unknown[]
-		? History[Name]
-		: Partial<History[Name]>;
+	[Name in keyof History]?: Name extends 'node' | 'service'
+		? Partial<History[Name]>
+		: History[Name];
 };
 
 /** The plain history, but for what is said here. */
-export const plainBut = ({ node, trigger, service, reads, ...parts }: PartlyHistory): History => ({
+export const plainBut = ({ node, service, ...parts }: PartlyHistory): History => ({
 	...PLAIN,
 	...parts,
 	node: { ...PLAIN.node, ...node },
-	trigger: { ...PLAIN.trigger, ...trigger },
 	service: { ...PLAIN.service, ...service },
-	reads: { ...PLAIN.reads, ...reads },
 });
+
+/** How long the longest task may take, milliseconds. */
+export const longestTaskMs = ({ service: { taskSeconds, isSpread } }: History): number =>
+	taskSeconds * SECOND * (isSpread ? 1.5 : 1);
+
+/** The number of an item of the second node is larger by this than that of the first. */
+export const SECOND_NODE = 500;

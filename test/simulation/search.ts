@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 
 import { histories, type History, PLAIN } from './history';
-import type { Violation } from './sentences';
+import type { Violation } from './sentences/sentences';
 import { simulate } from './simulate';
 import type { NodeSources } from './world/nodeSources';
 

@@ -9,37 +9,18 @@ import type { IBinaryData, IDataDeduplicator, INodeExecutionData } from 'n8n-wor
 
 import { SECOND } from '../durations';
 import type { Settings } from '../service/settings';
-import { missingTasks } from './callbackSentences';
-import { type History, type PartlyHistory, PLAIN, plainBut, TROUBLED_MS } from './history';
-import { type Act } from './troubles';
-import type { Row } from '../workflow/n8n/database';
 import { Randomness } from '../workflow/n8n/randomness';
 import { HistoryTime } from '../workflow/n8n/time';
-import { isStored } from './told';
-import { ofDays, sentences, type Violation } from './sentences';
-import { spend } from './spendDay';
-import { NodeSources } from './world/nodeSources';
+import { type History, type PartlyHistory, PLAIN, plainBut } from './history';
+import { sentences, type Violation } from './sentences/sentences';
+import { spend } from './spend';
 import type { Request } from './world/network';
-import { forge } from './world/stranger';
+import { NodeSources } from './world/nodeSources';
 import { World } from './world/world';
-
-/** After the last fault everything has come to an end within this time, and an hour more where the clock was set back. */
-const CALM_MS = 30 * 60_000;
-
-/**
- * When every callback is made up for: the trigger's process remembers for five minutes a callback whose execution has
- * failed at its beginning, and a check comes once a minute.
- */
-const MADE_UP_FOR_MS = 7 * 60_000;
-
-/** A run that has shared its account with another one creates slowly for a long time. */
-const LARGE_BATCH_MS = 2 * 3_600_000;
 
 const MOST_KEPT_BYTES = 1_000;
 
 const OWN = new NodeSources();
-
-const UNLIMITED = { maxUnfinished: 0, maxPerSecond: 0 };
 
 /** The world of the history that is under way. */
 let world: World | undefined;
@@ -84,7 +65,7 @@ async function prepare(): Promise<void> {
  */
 async function enact(
 	history: History,
-	work: (here: World) => Promise<void> = happen,
+	work: (here: World) => Promise<void> = spend,
 	sources = OWN,
 ): Promise<World> {
 	await prepare();
@@ -131,149 +112,12 @@ export async function enactRun(
  * @param sources the nodes that run in it
  */
 export async function simulate(history: History, sources = OWN) {
-	const here = await enact(history, happen, sources);
-	const own = history.day.length > 0 ? ofDays : sentences;
-	const violations = Object.entries(own).flatMap(([sentence, check]) =>
-		check(here).map((what): Violation => ({ sentence, what })),
+	const here = await enact(history, spend, sources);
+	const violations = Object.entries(sentences).flatMap(([sentence, { user, check }]) =>
+		check(here).map((what): Violation => ({ sentence, user, what })),
 	);
 	const [faults = [], exceptions = []] = [here.faults, here.exceptions].map((set) =>
 		[...set].sort(),
 	);
 	return { violations, faults, exceptions, trace: here.lines };
-}
-
-async function happen(here: World): Promise<void> {
-	const [day] = here.history.day;
-	if (day) return await spend(here, day);
-	plan(here);
-	await here.time.run(TROUBLED_MS);
-	await calmDown(here);
-}
-
-/** Enters what is to happen at its time. */
-function plan(here: World): void {
-	const { history, time, n8n, user, service } = here;
-	const planAll = <T extends { at: number }>(list: T[], run: (each: T) => unknown) => {
-		for (const each of list) time.later(each.at, () => run(each));
-	};
-	user.activate(true);
-	time.later(100, () => user.start());
-	planAll(history.limits, ({ maxUnfinished, maxPerSecond }) => {
-		here.note('limits move');
-		here.trace(
-			`service: now lets ${maxUnfinished || 'any number of'} tasks be unfinished, and takes ${maxPerSecond || 'any number of'} creates a second`,
-		);
-		service.limits = { maxUnfinished, maxPerSecond };
-	});
-	planAll(history.keyChanges, ({ noticedAfterMs }) => {
-		here.note('key changed');
-		here.trace('service: has a new key for this account');
-		service.changeKey();
-		time.later(noticedAfterMs, () => {
-			here.trace('user: enters the new key');
-			n8n.credential = { ...n8n.credential, apiKey: service.key };
-		});
-	});
-	for (const { endsBy, endsAt } of history.largeBatch) {
-		time.later(endsAt, () => {
-			const row = n8n.rows.find(({ start }) => start === 'Start');
-			if (row?.status !== 'running') return;
-			here.note(endsBy === 'itself' ? 'large batch' : `${endsBy} while a large batch is created`);
-			here.endRun(row, endsBy);
-		});
-	}
-	planAll(history.clockJumps, ({ byMs }) => here.setClock(byMs));
-	const acts: Record<Act, () => unknown> = {
-		stop: () => user.stop(),
-		retry: () => user.retry(),
-		'stop and retry': () => {
-			user.stop();
-			time.later(1_000, () => user.retry());
-		},
-		start: () => {
-			here.note('started again by the user');
-			user.start();
-		},
-		redeliver: () => user.redeliver(),
-		'switch off': () => {
-			here.note('workflow switched off');
-			user.activate(false);
-			time.later(20_000, () => user.activate(true));
-		},
-		forge: () => forge(here),
-		edit: () => {
-			here.note('trigger edited');
-			here.trace('user: breaks an expression of the trigger');
-			n8n.isTriggerBroken = true;
-			time.later(10_000, () => {
-				here.trace('user: mends the expression');
-				n8n.isTriggerBroken = false;
-			});
-		},
-	};
-	planAll(history.acts, ({ what }) => acts[what]());
-	planAll(history.retriesAsleep, () => user.retryAsleep());
-}
-
-/** The faults have stopped: n8n goes on by itself, and then the user does what the documentation tells her to. */
-async function calmDown(here: World): Promise<void> {
-	const { history, time, n8n, user, service } = here;
-	// A large batch is still to be under way when the user comes to look.
-	if (history.largeBatch.length === 0) service.limits = UNLIMITED;
-	n8n.credential = { ...n8n.credential, apiKey: service.key };
-	n8n.isTriggerBroken = false;
-	here.trace('world: the faults stop');
-	await time.run(TROUBLED_MS + 60_000);
-	if (!n8n.isActive) user.activate(true);
-	await time.run(TROUBLED_MS + MADE_UP_FOR_MS);
-	here.notMadeUpFor = missingTasks(here).map(({ id }) => id);
-	service.limits = UNLIMITED;
-	// A retry starts in any case, so the user looks first whether the task has started meanwhile.
-	const isFailedStart = ({ start, status, begin }: Row) =>
-		start === 'Trigger' &&
-		(status === 'error' || status === 'crashed') &&
-		service.tasks.some(({ id }) => begin.includes(id) && n8n.starts(id) === 0);
-	for (let retries = 0; retries < 40 && user.retry(isFailedStart); retries++) {
-		await time.run(time.now + 10_000);
-	}
-	// The tasks of a large batch whose run was killed a moment ago are to end before that.
-	if (history.largeBatch.length > 0) await time.run(time.now + 60_000);
-	user.redeliver();
-	// What was stored when a run went to sleep goes on only where somebody retries it.
-	const wasAsleep = (row: Row) => isOfRun(row) && row.status === 'crashed' && isStored(row);
-	while (user.retry(wasAsleep, history.retryWith)) await time.run(time.now + 10_000);
-	await mend(here);
-	await retryKilled(here);
-	const lateMs =
-		20 * (history.slowStores[0] ?? 0) +
-		LARGE_BATCH_MS * history.largeBatch.length +
-		2 * SECOND * (history.longPauses[0]?.seconds ?? 0);
-	// n8n keeps the moment that an execution waits for by the wall clock.
-	const end = TROUBLED_MS + CALM_MS + here.setBackMs + lateMs;
-	await time.run(Math.min(end, time.now + 60_000));
-	while (time.now < end && n8n.isBusy) await time.run(Math.min(end, time.now + 60_000));
-}
-
-const isOfRun = ({ start }: Row) => start === 'Start';
-
-/** The user changes the node, so that the service takes every item, and retries what has failed. */
-async function mend({ history, n8n, user, time }: World): Promise<void> {
-	const [unfit] = history.unfit;
-	if (!unfit) return;
-	n8n.isMended = true;
-	if (unfit.priceFactor > 1) n8n.setPrice(n8n.priceUsd * unfit.priceFactor);
-	const hasFailed = (row: Row) => isOfRun(row) && row.status === 'error' && !row.isOfSaved;
-	for (let retries = 0; retries < 5 && user.retry(hasFailed, 'saved'); retries++) {
-		await time.run(time.now + 10_000);
-	}
-}
-
-/** The user retries whatever was killed, and what was killed then. n8n may learn of a kill a minute later. */
-async function retryKilled({ history, user, time }: World): Promise<void> {
-	if (history.moreKills.length === 0) return;
-	for (let rounds = 0; rounds < 6; rounds++) {
-		await time.run(time.now + 90_000);
-		const isKilled = (row: Row) => isOfRun(row) || row.start === 'Again';
-		user.retry((row) => isKilled(row) && row.status === 'crashed', history.retryWith);
-	}
 }

@@ -1,6 +1,6 @@
 import { type History, plainBut } from './history';
-import { SLEEP_TROUBLES } from './troubles';
 import { simulate } from './simulate';
+import { SLEEP_TROUBLES } from './troubles';
 
 /** A run goes from the memory of its process to n8n's database, and back: whatever happens in these moments, happens here. */
 
@@ -10,7 +10,7 @@ const asleep = (n8n: History['n8n'], suspendAfter: number): History =>
 		n8n,
 		slowestQueryMs: 20,
 		node: { suspendAfter, items: 4, timeoutSeconds: 120 },
-		service: { longestTaskMs: 20_000, maxUnfinished: 2 },
+		service: { taskSeconds: 13, isSpread: true, maxUnfinished: 2 },
 	});
 
 const upTo = (end: number, step: number) =>
@@ -31,7 +31,7 @@ async function expectGreen(histories: History[], fault: RegExp, part: number) {
 
 describe.each(['one process', 'queue mode'] as const)('with n8n in %s', (n8n) => {
 	it.each(
-		SLEEP_TROUBLES.flatMap(
+		[...new Set(SLEEP_TROUBLES)].flatMap(
 			(what) =>
 				[
 					[what, 'at once', 0],
@@ -52,11 +52,11 @@ describe.each(['one process', 'queue mode'] as const)('with n8n in %s', (n8n) =>
 		120_000,
 	);
 
-	it.each(['anything', 'turns'] as const)(
+	it.each(['anything', 'later turns'] as const)(
 		'n8n may be killed between any two steps of a run (%s), which is then retried',
 		async (of) => {
-			const histories = upTo(of === 'turns' ? 60 : 40, 1).map((afterEffects) => ({
-				...asleep(n8n, of === 'turns' ? 0 : 0.05),
+			const histories = upTo(of === 'later turns' ? 60 : 40, 1).map((afterEffects) => ({
+				...asleep(n8n, of === 'later turns' ? 0 : 0.05),
 				salt: afterEffects,
 				kills: [0, 1, 2].map((process) => ({
 					...{ process, of, afterEffects },

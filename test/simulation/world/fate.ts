@@ -1,10 +1,10 @@
+import { HOUR, SECOND } from '../../durations';
 import type { Settings } from '../../service/settings';
-import { TROUBLED_MS } from '../history';
 import type { CallbackTrouble } from '../history';
 import type { World } from './world';
 
 /** Longer than any history. */
-export const NEVER_MS = 24 * 3_600_000;
+export const NEVER_MS = 100 * HOUR;
 
 /** An event with an id of its own, around the record. */
 const EVENT = { id: 'event-1', type: 'task.finished', data: '$record' };
@@ -20,28 +20,25 @@ const withCallback = ({ service }: World) =>
  */
 export function fateOf(world: World, item: string, isCalledBack: boolean): Settings {
 	const { random, service, history, network } = world;
-	const { saysRetryAfter, hanging, failing, longestTaskMs } = history.service;
-	const isCharged = history.charged.includes(service.tasks.length);
+	const { saysRetryAfter, hanging, failing, charged, taskSeconds, isSpread } = history.service;
 	const { maxUnfinished, maxPerSecond } = service.limits;
 	const number = service.tasks.length;
 	const retryAfter = saysRetryAfter && random.between(1, 8, 'retry-after', network.seen.length);
 	const limited = (limit: number) => ({ limit, ...(retryAfter && { retryAfter }) });
-	const latencyMs = hanging.includes(number)
-		? NEVER_MS
-		: random.between(200, longestTaskMs, 'duration', number);
+	const percent = isSpread ? random.between(50, 150, 'duration', number) : 100;
 	const attempt = service.tasks.filter((task) => task.item === item).length + 1;
 	return {
 		...(maxUnfinished > 0 && { concurrencyLimit: limited(maxUnfinished) }),
 		...(maxPerSecond > 0 && { createsPerSecond: limited(maxPerSecond) }),
-		latencyMs,
+		latencyMs: hanging.includes(number) ? NEVER_MS : (taskSeconds * SECOND * percent) / 100,
 		...(failing.includes(number) && {
 			outcome: 'FAILURE' as const,
-			...(isCharged && { extraFields: { creditsConsumed: 8 } }),
+			...(charged.includes(number) && { extraFields: { creditsConsumed: 8 } }),
 		}),
 		// The specification does not show a callback's fields.
 		...(random.between(0, 9, 'shape', number) === 0 && { callbackShape: EVENT }),
 		callbackDelayMs: random.between(1, 300, 'callback', withCallback(world)),
-		...(isCalledBack && callbackSwitches(callbackTroubleOf(world, latencyMs))),
+		...(isCalledBack && callbackSwitches(callbackTroubleOf(world))),
 		...unfitOf(world, item),
 		...service.script?.(item, attempt),
 	};
@@ -57,18 +54,10 @@ function unfitOf({ history, n8n }: World, item: string): Settings {
 	return { createStatus: { status: 400, body: { error } } };
 }
 
-/**
- * What happens to the callback of the next task.
- *
- * @param latencyMs until the task ends
- */
-export function callbackTroubleOf(world: World, latencyMs: number): CallbackTrouble | undefined {
-	const { time, history, service, random } = world;
-	const nth = withCallback(world);
-	const isOfLargeBatch = history.largeBatch.length > 0;
-	if (isOfLargeBatch) return random.between(0, 3, 'large batch', nth) > 0 ? 'lost' : undefined;
-	if (service.script || time.now + latencyMs > TROUBLED_MS) return undefined;
-	return history.callbacks.find((each) => each.nth === nth)?.what;
+/** What happens to the callback of the next task. */
+export function callbackTroubleOf(world: World): CallbackTrouble | undefined {
+	if (world.service.script) return undefined;
+	return world.history.callbacks.find(({ nth }) => nth === withCallback(world))?.what;
 }
 
 /** The switches that make something happen to a callback. */

@@ -5,7 +5,7 @@ import { credentialsHelper } from '../../workflow/credentials';
 import { type Definition, isTerminal, type Row } from '../../workflow/n8n/database';
 import { MemoryN8n } from '../../workflow/n8n/memoryN8n';
 import type { Death, Loaded, Process } from '../../workflow/n8n/process';
-import type { SleepTrouble } from '../troubles';
+import type { History } from '../history';
 import type { NodeSources } from './nodeSources';
 import { ProcessedData } from './processedData';
 import { BASE_URL } from './service';
@@ -20,6 +20,9 @@ interface Sunk {
 	node: string;
 	items: INodeExecutionData[];
 }
+
+/** How many executions run at once. */
+const PLACES: Partial<Record<History['n8n'], number>> = { 'one place': 1, 'two places': 2 };
 
 /** The n8n of a history, with the history's troubles. */
 export class N8n extends MemoryN8n {
@@ -58,14 +61,12 @@ export class N8n extends MemoryN8n {
 		private readonly world: World,
 		private readonly sources: NodeSources,
 	) {
-		const { n8n, slowestQueryMs, slowStores } = world.history;
+		const { n8n, slowestQueryMs, limitSeconds } = world.history;
 		const isQueueMode = n8n === 'queue mode';
-		const [storesLateMs = 0] = slowStores;
-		const erasesStalled = world.history.day.length > 0;
+		const productionLimit = PLACES[n8n] ?? Infinity;
 		super(world.time, world.random, {
-			...{ isQueueMode, slowestQueryMs, storesLateMs, erasesStalled },
+			...{ isQueueMode, slowestQueryMs, productionLimit, storesLateMs: 0, erasesStalled: true },
 		});
-		const { limitSeconds = 0 } = world.history.day[0] ?? {};
 		if (limitSeconds > 0) this.settings = { executionTimeout: limitSeconds };
 		this.ledger = new ProcessedData(world);
 		this.webhooks = new Webhooks(world);
@@ -81,9 +82,7 @@ export class N8n extends MemoryN8n {
 	}
 
 	load(): Loaded {
-		const { credential, learnLook, ...nodes } = this.sources.load();
-		// A process that is started anew has yet to learn it.
-		if (this.world.history.day[0]?.isWarm && this.world.time.now === 0) learnLook();
+		const { credential, ...nodes } = this.sources.load();
 		const helpers = helperNodes((...sunk) => this.sink(...sunk));
 		const startOfSub = { 'n8n-nodes-base.executeWorkflowTrigger': helpers.start };
 		return { nodes: { ...nodes, ...helpers, ...startOfSub }, credential };
@@ -121,45 +120,32 @@ export class N8n extends MemoryN8n {
 	}
 
 	deathOf(name: string, boots: number): Death | undefined {
-		const { history, isTroubled, time } = this.world;
+		const { world } = this;
 		const { names } = this.processes;
-		if (!isTroubled && history.moreKills.length === 0) return undefined;
-		const kills = [...history.kills, ...history.moreKills];
-		const deaths = kills.filter(({ process }) => names[process % names.length] === name);
-		const kill = deaths[boots];
+		const kills = world.history.kills.filter(
+			({ process }) => names[process % names.length] === name,
+		);
+		const kill = kills[boots];
 		if (!kill) return undefined;
 		const isCounted = {
-			anything: () => true,
-			callbacks: () => this.isOfCallback(time.activity.name),
-			turns: () => this.isOfLaterTurn(time.activity.name),
-			'first turns': () => this.isOfRun(({ wakes }) => wakes === 0),
+			anything: () => world.isTroubled,
+			callbacks: () => world.isTroubled && this.isOf(({ start }) => start === 'Trigger'),
 			'later turns': () => this.isOfRun(({ wakes }) => wakes > 0),
 			retries: () => this.isOfRun(({ retryOf }) => retryOf !== undefined),
 			orders: (isCreate: boolean) => isCreate && this.isOfRun(({ wakes }) => wakes > 0),
 		};
-		const isLasting = history.moreKills.includes(kill as (typeof history.moreKills)[number]);
-		const counts = (isCreate: boolean) =>
-			(isLasting || this.world.isTroubled) && isCounted[kill.of](isCreate);
-		return { ...kill, counts };
+		return { ...kill, counts: isCounted[kill.of] };
 	}
 
-	/** Whether what happens at present belongs to such an execution of the user's workflow. */
-	private isOfRun(match: (row: Row) => boolean): boolean {
+	/** Whether what happens at present belongs to such an execution, or is a callback that starts one. */
+	private isOf(match: (row: Pick<Row, 'start'> & Partial<Row>) => boolean): boolean {
 		const [kind, id = ''] = this.world.time.activity.name.split(' ');
-		const row = kind === 'execution' ? this.row(id) : undefined;
-		return row?.start === 'Start' && match(row);
+		return match(kind === 'webhook' ? { start: 'Trigger' } : (this.row(id) ?? { start: '' }));
 	}
 
-	/** Whether an activity is a callback, or the execution that a callback has started. */
-	private isOfCallback(activity: string): boolean {
-		const [kind, id = ''] = activity.split(' ');
-		return kind === 'webhook' || this.row(id)?.start === 'Trigger';
-	}
-
-	/** Whether an activity is a turn of an execution that was asleep. */
-	private isOfLaterTurn(activity: string): boolean {
-		const [kind, id = ''] = activity.split(' ');
-		return kind === 'execution' && (this.row(id)?.wakes ?? 0) > 0;
+	/** Whether it belongs to such an execution of the user's workflow. */
+	private isOfRun(match: (row: Row) => boolean): boolean {
+		return this.isOf((row) => row.start === 'Start' && match(row as Row));
 	}
 
 	trace(line: string): void {
@@ -183,18 +169,13 @@ export class N8n extends MemoryN8n {
 		this.hasSlept = true;
 		for (const { afterMs, what } of world.history.sleeps) {
 			world.time.later(afterMs, () => {
-				if (!world.isTroubled) return;
 				world.note(`${what} while a run goes to sleep`);
-				this.happen(what, row);
+				if (what === 'tasks end') world.service.endAll();
+				else if (what === 'kill') row.process?.die();
+				else if (what === 'stop') world.user.stop((one) => one === row);
+				else world.setClock(what === 'clock set back' ? -HOUR : HOUR);
 			});
 		}
-	}
-
-	private happen(what: SleepTrouble, row: Row): void {
-		const { world } = this;
-		if (what === 'tasks end') world.service.endAll();
-		else if (what.startsWith('clock')) world.setClock(what === 'clock set back' ? -HOUR : HOUR);
-		else world.endRun(row, what);
 	}
 
 	/** How often each task has started the workflow of the trigger. */

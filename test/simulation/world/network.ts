@@ -3,8 +3,7 @@ import { Readable } from 'node:stream';
 import { type Answer, answerOfRefusal } from '../../service/model';
 import type { Refusal } from '../../service/settings';
 import { SECOND } from '../../durations';
-import { type Blip, BLIPS } from '../day';
-import { OTHER_REFUSALS, REFUSALS, type RequestTrouble, STRANGE } from '../troubles';
+import { BLIPS, mayCover, REFUSALS, type RequestTrouble } from '../troubles';
 import { BASE_URL, itemOf } from './service';
 import { N8N_URL } from '../../workflow/host';
 import type { Process } from '../../workflow/n8n/process';
@@ -66,13 +65,7 @@ const BROKEN: Partial<Record<RequestTrouble, () => Error>> = {
 
 const addressOf = ({ taskId }: SeenRequest) => `${BASE_URL}/api/tasks/${taskId}`;
 
-const refusals = new Map<RequestTrouble, Refusal>([
-	...REFUSALS,
-	...STRANGE,
-	...OTHER_REFUSALS,
-	...BLIPS,
-]);
-const strange = new Set<RequestTrouble>(STRANGE.map(([name]) => name));
+const refusals = new Map<RequestTrouble, Refusal>([...REFUSALS, ...BLIPS]);
 
 /** Between two bytes of an answer that trickles. */
 const TRICKLE_MS = 5_000;
@@ -145,8 +138,7 @@ export class Network {
 		const seen = this.note(url, options, activity.name);
 		const { kind } = seen;
 		const nth = this.counts[kind]++;
-		const single = this.world.isTroubled ? this.troubleOf(kind, nth) : undefined;
-		const trouble = single ?? this.lastingTrouble(kind);
+		const trouble = this.singleTrouble(kind, nth) ?? this.lastingTrouble(kind, nth);
 		if (trouble) this.world.note(trouble);
 		const there = random.between(1, history.service.slowestAnswerMs / 2, 'there', kind, nth);
 		const back = random.between(1, history.service.slowestAnswerMs / 2, 'back', kind, nth);
@@ -182,10 +174,10 @@ export class Network {
 		});
 	}
 
-	/** A file that takes as long as the day says, in pieces of a second. */
+	/** A file that takes as long as the history says, in pieces of a second. */
 	private file(body: string, activity: Activity): Readable {
-		const { fileSeconds = 0 } = this.world.history.day[0] ?? {};
-		if (fileSeconds === 0) return Readable.from([Buffer.from(body)]);
+		const { fileSeconds } = this.world.history;
+		if (fileSeconds <= 1) return Readable.from([Buffer.from(body)]);
 		const stream = new Readable({ read: () => undefined });
 		const next = (left: number) => {
 			if (stream.destroyed) return;
@@ -209,40 +201,35 @@ export class Network {
 		return stream;
 	}
 
-	/** Whether the service refuses the read that comes now, or something before the service fails. */
-	private readTrouble(nth: number): RequestTrouble | undefined {
-		const { mostPerSecond, saysRetryAfter, isFifthLost } = this.world.history.reads;
-		if (isFifthLost && nth % 5 === 4) return '502';
-		if (mostPerSecond === 0) return undefined;
+	/** The trouble that lasts at present. */
+	private lastingTrouble(kind: SeenRequest['kind'], nth: number): RequestTrouble | undefined {
 		const { now } = this.world.time;
-		const { length } = this.seen.filter(({ kind, at }) => kind === 'read' && at > now - 1_000);
-		if (length <= mostPerSecond) return undefined;
-		return saysRetryAfter ? '429 with Retry-After' : '429';
-	}
-
-	/** The trouble of a user's day that lasts at present. */
-	private lastingTrouble(kind: SeenRequest['kind']): RequestTrouble | undefined {
-		const { history, time } = this.world;
-		const { trouble } = history.day[0] ?? {};
-		if (!trouble || time.now < trouble.at || time.now >= trouble.at + trouble.forMs)
-			return undefined;
+		const [trouble] = this.world.history.trouble;
+		if (!trouble || now < trouble.at || now >= trouble.at + trouble.forMs) return undefined;
 		const { what, on } = trouble;
-		if (what === 'database away') return undefined;
-		if (what.startsWith('blip') && on === 'creates' && kind !== 'create') return undefined;
-		if ((what === 'media host away') !== (kind === 'download')) return undefined;
-		return what.endsWith('away') ? 'connection refused' : (what as Blip);
+		switch (what) {
+			case 'database away':
+				return undefined;
+			case 'service away':
+				return kind === 'download' ? undefined : 'connection refused';
+			case 'media host away':
+				return kind === 'download' ? 'connection refused' : undefined;
+			case 'each fifth read fails':
+				return kind === 'read' && nth % 5 === 4 ? '502' : undefined;
+			case 'reads refused but for one a second': {
+				const isSoon = (seen: SeenRequest) => seen.kind === 'read' && seen.at > now - SECOND;
+				const isTooMany = kind === 'read' && this.seen.filter(isSoon).length > 1;
+				return isTooMany ? '429 with Retry-After' : undefined;
+			}
+			default:
+				return kind === 'download' || (on === 'creates' && kind !== 'create') ? undefined : what;
+		}
 	}
 
-	private troubleOf(kind: SeenRequest['kind'], nth: number): RequestTrouble | undefined {
-		const { requests, seeOther, handshakes } = this.world.history;
-		const all = [...requests, ...this.world.history.strange];
-		const trouble = all.find((entry) => entry.on === kind && entry.nth === nth)?.what;
-		if (trouble) return trouble;
-		if (handshakes.some((each) => each.on === kind && each.nth === nth)) {
-			return 'TLS handshake broken off';
-		}
-		if (kind === 'read') return this.readTrouble(nth);
-		return kind === 'create' && seeOther.includes(nth) ? '303' : undefined;
+	private singleTrouble(kind: SeenRequest['kind'], nth: number): RequestTrouble | undefined {
+		if (!this.world.isTroubled) return undefined;
+		const found = this.world.history.requests.find((each) => each.on === kind && each.nth === nth);
+		return found?.what === '303' && kind !== 'create' ? undefined : found?.what;
 	}
 
 	private note(url: URL, { method, body, headers }: Request, by: string): SeenRequest {
@@ -266,10 +253,8 @@ export class Network {
 		const refusal = refusals.get(trouble);
 		if (refusal) {
 			// An answer that blames the server, or comes from elsewhere, says nothing of what the server has done.
-			const mayCover =
-				strange.has(trouble) ||
-				(refusal.status >= 500 && !refusal.retryAfter && !trouble.startsWith('blip'));
-			if (mayCover && this.seen.length % 2 === 0) world.service.answer(options, seen);
+			const isCovering = mayCover(trouble, refusal.status, refusal.retryAfter !== undefined);
+			if (isCovering && this.seen.length % 2 === 0) world.service.answer(options, seen);
 			world.trace(`service: answers ${by} ${refusal.status} to a ${kind} (${trouble})`);
 			const asks = kind === 'create' && refusal.retryAfter;
 			if (asks) seen.retryAfterMs = Number(asks) * 1000;

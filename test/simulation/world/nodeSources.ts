@@ -10,8 +10,6 @@ interface LoadedNodes {
 	mediaGeneration: INodeType;
 	mediaGenerationTrigger: INodeType;
 	credential: ICredentialType;
-	/** The process wakes a run that n8n's look has found at this moment. */
-	learnLook: () => void;
 }
 
 /** The folder of this version. */
@@ -55,13 +53,9 @@ export class NodeSources {
 			return new exported[name]!();
 		};
 		const node = (name: string) => make<INodeType>(name, `nodes/MediaGeneration/${name}.node.ts`);
-		const wakes = open(join(this.root, 'nodes/MediaGeneration/n8n/wakes.ts')) as {
-			noteWake: (dueAt: number) => void;
-		};
 		return {
 			mediaGeneration: node('MediaGeneration'),
 			mediaGenerationTrigger: node('MediaGenerationTrigger'),
-			learnLook: () => wakes.noteWake(-Infinity),
 			credential: make('MediaGenerationApi', 'credentials/MediaGenerationApi.credentials.ts'),
 		};
 	}

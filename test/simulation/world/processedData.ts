@@ -15,12 +15,6 @@ export class ProcessedData extends ProcessedDataTable {
 	/** Of each row that there ever was, who has written it, e.g. `execution 3`, and what was to be written, but for what was taken out again. */
 	readonly noted = new Map<string, { by: string; entries: DeduplicationItemTypes[] }>();
 
-	/** How many rows could not be cleared. */
-	clearsFailed = 0;
-
-	/** Whether the store has failed for a while. */
-	hasBeenOut = false;
-
 	private writes = 0;
 
 	constructor(private readonly world: World) {
@@ -52,43 +46,17 @@ export class ProcessedData extends ProcessedDataTable {
 		return this.noted.get(keyOf(context));
 	}
 
-	override async clearAllProcessedItems(
-		scope: DeduplicationScope,
-		context: ICheckProcessedContextData,
-	): Promise<void> {
-		const cleared = super.clearAllProcessedItems(scope, context);
-		cleared.catch(() => this.clearsFailed++);
-		await cleared;
-	}
-
 	protected async query<T>(work: () => T): Promise<T> {
-		const { world } = this;
-		return await world.n8n.database.query(() => {
-			if (this.isOut) {
-				this.hasBeenOut = true;
-				world.note('the store of processed data fails for a while');
-				throw new Error('Connection terminated unexpectedly');
-			}
-			return work();
-		});
+		return await this.world.n8n.database.query(work);
 	}
 
 	protected override noteSecondRow(): void {
 		this.world.note('two write one row of the ledger');
 	}
 
-	/** Whether the store fails at present. */
-	get isOut(): boolean {
-		const { history, time } = this.world;
-		return history.storeOutages.some(({ at, forMs }) => time.now >= at && time.now < at + forMs);
-	}
-
 	protected nextTrouble(): WriteTrouble | undefined {
-		const { isTroubled, history } = this.world;
 		const nth = this.writes++;
-		if (!isTroubled) return undefined;
-		if (history.lostAnswers.includes(nth)) return this.fail(true);
-		const trouble = history.ledgerTroubles.find((entry) => entry.nth === nth);
+		const trouble = this.world.history.storeTroubles.find((entry) => entry.nth === nth);
 		return trouble ? this.fail(trouble.isWritten) : undefined;
 	}
 

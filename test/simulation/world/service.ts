@@ -4,8 +4,7 @@ import { RateLimiter } from '../../service/limits';
 import { answerOfError, answerOfRefusal, type Answer, ServiceModel } from '../../service/model';
 import type { Settings } from '../../service/settings';
 import type { SimulatedTask } from '../../service/tasks';
-import type { History } from '../history';
-import type { CallbackTrouble } from '../history';
+import type { CallbackTrouble, History } from '../history';
 import { callbackTroubleOf, fateOf, NEVER_MS } from './fate';
 import type { Request, SeenRequest, Told } from './network';
 import type { World } from './world';
@@ -178,9 +177,9 @@ export class Service {
 			this.pausedUntil ??= time.now + pause.seconds * SECOND;
 			if (time.now < this.pausedUntil) throw askToWait(pause.status, this.pausedUntil - time.now);
 		}
-		const [creates] = history.windows;
-		if (creates === undefined) return;
-		const rate = { kind: 'fixed', windowSeconds: 60, perSecond: creates / 60 } as const;
+		const { maxPerMinute } = history.service;
+		if (maxPerMinute === 0) return;
+		const rate = { kind: 'fixed', windowSeconds: 60, perSecond: maxPerMinute / 60 } as const;
 		const freeAt = this.limiter.freeAt(time.now, rate);
 		if (freeAt > time.now) throw askToWait(429, freeAt - time.now);
 		this.limiter.take(time.now, rate);
@@ -198,8 +197,7 @@ export class Service {
 			createdAt,
 			endsAt: createdAt + Number(own.latencyMs) + (own.endLagMs ?? 0),
 			outcome: own.outcome ?? 'SUCCESS',
-			callback:
-				webhookUrl === undefined ? undefined : callbackTroubleOf(this.world, Number(own.latencyMs)),
+			callback: webhookUrl === undefined ? undefined : callbackTroubleOf(this.world),
 			webhookUrl,
 			isCharged: own.outcome === 'FAILURE' && own.extraFields?.creditsConsumed !== undefined,
 			by: seen.by,

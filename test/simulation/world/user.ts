@@ -4,8 +4,10 @@ import { contextOfHook, TRIGGER_PATH } from '../../workflow/contexts';
 import type { Row } from '../../workflow/n8n/database';
 import { callerOf } from '../../workflow/n8n/nodes';
 import { uploadedId } from '../../workflow/n8n/uploads';
-import { SECOND_NODE } from '../day';
+import { SECOND_NODE } from '../history';
 import type { N8n } from './n8n';
+import type { ACTS } from '../troubles';
+import { forge } from './stranger';
 import { MCP, referenceOf } from './workflow';
 import type { World } from './world';
 
@@ -31,11 +33,10 @@ export class User {
 			return { ...this.uploadOf(name), ...more[index], json };
 		});
 		this.world.trace(`user: starts the workflow with ${items.length} items (ask ${ask})`);
-		const { hasUploads, day } = this.world.history;
-		const { workflow = 'one node' } = day[0] ?? {};
+		const { node, workflow } = this.world.history;
 		const isCalled = workflow === 'called' || workflow === 'hangs up';
 		const trigger = workflow === 'hangs up' ? MCP : undefined;
-		const mode = hasUploads ? 'webhook' : 'trigger';
+		const mode = node.hasUploads ? 'webhook' : 'trigger';
 		return this.n8n.executions.begin({
 			...{ mode, items },
 			...(isCalled
@@ -46,7 +47,7 @@ export class User {
 
 	/** A file of an item, if the items of this history bring files. */
 	private uploadOf(name: string): Pick<INodeExecutionData, 'binary'> {
-		if (!this.world.history.hasUploads) return {};
+		if (!this.world.history.node.hasUploads) return {};
 		const id = uploadedId(name.replaceAll(/\W+/g, '-'));
 		this.n8n.files.set(id, `picture of ${name}`);
 		const file = { id, data: 'filesystem-v2', mimeType: 'image/png', fileName: 'own.png' };
@@ -59,7 +60,7 @@ export class User {
 		const items = world.service.tasks
 			.filter(({ webhookUrl }) => webhookUrl?.includes(TRIGGER_PATH))
 			.map(({ id, item }) => {
-				const reference = world.history.hasReferences ? referenceOf(item) : '';
+				const reference = world.history.node.hasReferences ? referenceOf(item) : '';
 				return { json: { taskId: id, reference } };
 			});
 		if (items.length === 0) return;
@@ -76,10 +77,43 @@ export class User {
 		this.n8n.executions.stop(row);
 	}
 
-	/** Retries an execution that is asleep, as n8n's API allows. */
-	retryAsleep(): void {
-		const row = this.n8n.rows.findLast((one) => isOfUser(one) && one.status === 'waiting');
-		if (row && this.n8n.executions.retry(row)) this.world.note('retried while asleep');
+	act(what: (typeof ACTS)[number]): void {
+		const { world, n8n } = this;
+		const { time } = world;
+		switch (what) {
+			case 'stop':
+				return this.stop();
+			case 'retry':
+				return void this.retry();
+			case 'retry what sleeps': {
+				const row = n8n.rows.findLast((one) => isOfUser(one) && one.status === 'waiting');
+				// n8n's API allows it.
+				if (row && n8n.executions.retry(row)) world.note('retried while asleep');
+				return;
+			}
+			case 'stop and retry':
+				this.stop();
+				return void time.later(1_000, () => this.retry());
+			case 'start':
+				world.note('started again by the user');
+				return void this.start();
+			case 'redeliver':
+				return this.redeliver();
+			case 'switch off':
+				world.note('workflow switched off');
+				this.activate(false);
+				return void time.later(20_000, () => this.activate(true));
+			case 'forge':
+				return forge(world);
+			case 'edit':
+				world.note('trigger edited');
+				world.trace('user: breaks an expression of the trigger');
+				n8n.isTriggerBroken = true;
+				return void time.later(10_000, () => {
+					world.trace('user: mends the expression');
+					n8n.isTriggerBroken = false;
+				});
+		}
 	}
 
 	/** Retries the execution that failed last. */

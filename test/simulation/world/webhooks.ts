@@ -59,9 +59,11 @@ export class Webhooks {
 		const result = await process.loaded.nodes.mediaGenerationTrigger?.webhook?.call(context);
 		const items = result?.workflowData?.[0];
 		if (!items) return;
-		await n8n.database.query(() =>
+		const row = await n8n.database.query(() =>
 			n8n.executions.begin({ mode: 'webhook', start: 'Trigger', items }, process),
 		);
+		// n8n answers when the execution has its place.
+		if (process.places.isLimited) await n8n.time.wait<void>((go) => (row.whenPlaced = go));
 		response.status(200).json(result.webhookResponse);
 	}
 }

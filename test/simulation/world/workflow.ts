@@ -1,7 +1,6 @@
 import type { IDataObject, INode, INodeExecutionData } from 'n8n-workflow';
 
 import { calls, connect, nodeOf, nodeType } from '../../workflow/n8n/nodes';
-import type { Day } from '../day';
 import type { History } from '../history';
 
 /** The clients of this trigger hang up after a minute. */
@@ -30,6 +29,12 @@ const node = (
 const retryOnFail = (maxTries: number): Partial<INode> =>
 	maxTries > 1 ? { retryOnFail: true, maxTries, waitBetweenTries: 1000 } : {};
 
+/** Who goes on with the results; the workflow itself, if it is not said here. */
+const COMPLETIONS: Partial<Record<History['workflow'], string>> = {
+	triggered: 'trigger',
+	returned: 'return',
+};
+
 /**
  * The nodes of the one workflow that all histories run, with every parameter as n8n stores it.
  *
@@ -40,12 +45,13 @@ export function nodesOf(
 	history: History,
 	{ isBroken, isMended }: { isBroken: boolean; isMended: boolean },
 ): INode[] {
-	const { node: media, trigger } = history;
+	const { node: media, triggerTries, fileSeconds, workflow } = history;
+	const completion = COMPLETIONS[workflow] ?? 'wait';
 	const input = [
 		...(media.isChanging ? ['seed: Math.random()'] : []),
 		...(isMended ? ['isMended: true'] : []),
 	];
-	const { downloadResults = media.downloads, includeInput = true, ...more } = media.more ?? {};
+	const { downloadResults = fileSeconds > 0, includeInput = true, ...more } = media.more ?? {};
 	const mediaNode = (name: string, prompt: string) =>
 		node(
 			name,
@@ -55,13 +61,13 @@ export function nodesOf(
 				operation: 'generate',
 				model: MODEL,
 				prompt,
-				completion: media.completion,
+				completion,
 				callbackUrl: '',
 				downloadResults,
 				includeInput,
 				options: {
 					// If they are not set, a run whose caller hangs up is held, and ends before.
-					...(history.day[0]?.workflow !== 'hangs up' && {
+					...(workflow !== 'hangs up' && {
 						timeout: media.timeoutSeconds,
 						suspendAfter: media.suspendAfter,
 					}),
@@ -71,11 +77,11 @@ export function nodesOf(
 					...(input.length > 0 && {
 						additionalInput: `={{ JSON.stringify({ ${input.join(', ')} }) }}`,
 					}),
-					...(history.hasUploads && {
+					...(media.hasUploads && {
 						files: { file: [{ inputField: 'image', binaryPropertyName: 'file' }] },
 					}),
 					...(media.retryFailed > 0 && { retryFailed: media.retryFailed }),
-					...(history.hasReferences && { reference: `={{ $json.prompt + '${REFERENCE}' }}` }),
+					...(media.hasReferences && { reference: `={{ $json.prompt + '${REFERENCE}' }}` }),
 					...more,
 				},
 			},
@@ -97,7 +103,7 @@ export function nodesOf(
 			'Trigger',
 			'mediaGenerationTrigger',
 			{ events: isBroken ? '={{ $json.nothing.at.all }}' : ['SUCCESS', 'FAILURE'] },
-			{ credentials, webhookId: '3f1c2a', ...retryOnFail(trigger.maxTries) },
+			{ credentials, webhookId: '3f1c2a', ...retryOnFail(triggerTries) },
 		),
 		node(
 			'Wait',
@@ -127,22 +133,22 @@ export function nodesOf(
 	];
 }
 
+const PLAIN_WAY = ['Start > Media', 'Media > Sink', 'Media:1 > Failed'];
+
 /** How the nodes are connected that the user starts. */
-const WAYS: Record<Day['workflow'], string[]> = {
-	'one node': ['Start > Media', 'Media > Sink', 'Media:1 > Failed'],
+const WAYS: Record<History['workflow'], string[]> = {
+	'one node': PLAIN_WAY,
 	called: ['Start > Media', 'Media > Sink'],
 	'hangs up': ['Start > Media', 'Media > Sink'],
-	triggered: ['Start > Media', 'Media > Sink', 'Trigger > Wait', 'Wait > Done'],
+	returned: PLAIN_WAY,
+	triggered: [...PLAIN_WAY, 'Trigger > Wait', 'Wait > Done'],
 	loop: ['Start > Loop', 'Loop:1 > Media', 'Media > Loop', 'Loop > Sink'],
 	'in a row': ['Start > Media', 'Media > Second', 'Second > Sink'],
 	beside: ['Start > Media', 'Start > Second', 'Media > Sink', 'Second > Sink'],
 };
 
-export function connectionsOf({ day: [day] }: History) {
-	const { workflow = 'one node' } = day ?? {};
-	const behind = workflow === 'triggered' ? [] : ['Trigger > Done'];
-	return connect(...WAYS[workflow], ...behind, 'Again > Redeliver');
-}
+export const connectionsOf = ({ workflow }: History) =>
+	connect(...WAYS[workflow], 'Again > Redeliver');
 
 /** Hands out the items one by one, and at the end all that has come back, as *Loop Over Items* does. */
 const loop = nodeType(

@@ -1,5 +1,4 @@
 import { type History, TROUBLED_MS } from '../history';
-import type { Row } from '../../workflow/n8n/database';
 import type { Randomness } from '../../workflow/n8n/randomness';
 import type { HistoryTime } from '../../workflow/n8n/time';
 import { N8n } from './n8n';
@@ -47,8 +46,12 @@ export class World {
 		this.n8n.processes.start();
 	}
 
+	/** When the user has started the workflow, milliseconds since the history began. */
+	startedAt = Infinity;
+
+	/** Whether single faults may still happen. */
 	get isTroubled(): boolean {
-		return this.time.now <= TROUBLED_MS;
+		return this.time.now <= this.startedAt + TROUBLED_MS;
 	}
 
 	setClock(byMs: number): void {
@@ -57,12 +60,6 @@ export class World {
 		this.time.moveWall(byMs);
 		if (byMs < 0) this.setBackMs -= byMs;
 		else this.setForwardMs += byMs;
-	}
-
-	/** An execution ends, if it does not end by itself. */
-	endRun(row: Row, by: string): void {
-		if (by === 'stop') this.user.stop((one) => one === row);
-		else if (by === 'kill') row.process?.die();
 	}
 
 	/** Notes what is not as the contract wants it, since n8n allows no better. */

@@ -1,22 +1,14 @@
-import type { Row } from '../workflow/n8n/database';
-import { SUB } from '../workflow/n8n/executions';
-import { isStored } from './told';
-import type { ServiceTask } from './world/service';
-import type { World } from './world/world';
+import type { Row } from '../../workflow/n8n/database';
+import { SUB } from '../../workflow/n8n/executions';
+import type { ServiceTask } from '../world/service';
+import type { World } from '../world/world';
+import { isStored, withRetried } from './told';
+
+/** What n8n leaves no way around: each is accepted only where that very thing has happened, and is counted. */
 
 /** The clock counts for what outlives its process. */
 export const setForwardMs = (world: World, execution: string) =>
-	hasSlept(world, execution) ? world.setForwardMs : 0;
-
-/** An execution, and back along its retries to the first. */
-export function withRetried(world: World, execution: string): Row[] {
-	const row = world.n8n.row(execution);
-	return row ? [row, ...withRetried(world, row.retryOf ?? '')] : [];
-}
-
-/** Whether an execution slept, or goes back by retries to an execution that slept. */
-const hasSlept = (world: World, execution: string): boolean =>
-	withRetried(world, execution).some(({ sleeps }) => sleeps > 0);
+	withRetried(world, execution).some(({ sleeps }) => sleeps > 0) ? world.setForwardMs : 0;
 
 /** n8n runs no execution again that died in a turn: nobody looks for the callback, until a user retries the check. */
 export function isUnwatched(world: World, { id }: ServiceTask): boolean {
@@ -38,6 +30,13 @@ export function isUndecided(world: World, { id }: ServiceTask): boolean {
 	const isSaid = world.n8n.rows.some(({ data }) => data.includes(said));
 	return world.n8n.ledger.failures >= 1 && isSaid && world.except(what);
 }
+
+/** In queue mode n8n erases what it has stored of an execution of the trigger whose worker was killed: nobody can retry it. */
+export const isErased = (world: World, { id }: ServiceTask): boolean =>
+	world.n8n.rows.some(
+		({ start, isKilled, status, begin }) =>
+			start === 'Trigger' && isKilled && status === 'error' && begin.includes(id),
+	) && world.except('n8n erased an execution of the trigger whose worker was killed');
 
 /** With the currently saved workflow n8n passes over a node that slept: what leaves then says what it is. */
 export const isPassedOver = (world: World, execution: string): boolean =>
