@@ -25,7 +25,6 @@ const FOUND: Record<string, PartlyHistory> = {
 		...{ node: { items: 60, maxInFlight: 4 }, others: [200_000] },
 	},
 	'downloads make a turn miss the look': { ...BATCH, fileSeconds: 12 },
-	'a file of four minutes stops the batch': { ...BATCH, fileSeconds: 240 },
 	'a loop of short rounds is never stored': {
 		...{ workflow: 'loop', node: { items: 20 }, service: { taskSeconds: 20 } },
 		...{ ends: 'killed', endsAt: 480_000 },

@@ -41,7 +41,7 @@ const PARTS = {
 	/**
 	 * `in a row`: two action nodes, one behind the other; `beside`: two that get the same items; `called`: by another workflow;
 	 * `hangs up`: by a client of an MCP server, which hangs up after a minute; `triggered`: the results go to a trigger with
-	 * *Task: Wait* behind it; `returned`: nobody waits for them.
+	 * *Wait for Task* behind it; `returned`: nobody waits for them.
 	 */
 	workflow: word(
 		...(['one node', 'one node', 'one node', 'loop', 'in a row', 'beside', 'called'] as const),

@@ -131,7 +131,7 @@ const END: Record<History['ends'], End> = {
 
 /** The execution of the user's workflow that does the work, which may be a called one. */
 const workOf = ({ n8n }: World, row: Row): Row =>
-	n8n.rows.find(({ caller }) => caller?.executionId === row.id) ?? row;
+	n8n.rows.find((each) => each.caller?.executionId === row.id && isRun(each)) ?? row;
 
 /** Waits until n8n has noticed that an execution has failed. */
 async function failed({ time }: World, row: Row): Promise<boolean> {

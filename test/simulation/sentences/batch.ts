@@ -165,7 +165,7 @@ function isGivenUp({ network }: World, task: ServiceTask, at: number): boolean {
 	return (
 		last !== undefined &&
 		isKeyRefused(last.status) &&
-		(next === undefined || next.at - last.at > 2 * MIN_READ_INTERVAL_MS)
+		(next === undefined || next.at - last.at > 3 * MIN_READ_INTERVAL_MS)
 	);
 }
 

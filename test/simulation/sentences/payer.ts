@@ -3,6 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { SECOND } from '../../durations';
 import { groupBy } from '../../groupBy';
 import type { Row } from '../../workflow/n8n/database';
+import type { SeenRequest } from '../world/network';
 import { PRICE_USD } from '../world/workflow';
 import type { World } from '../world/world';
 import { isOutOfDate, isUntold } from './exceptions';
@@ -27,10 +28,13 @@ import {
 /** The least window of orders that a turn may send before n8n has stored them. */
 const LEAST_WINDOW = 10;
 
-/** Whether the answer leaves it open if there is a task: no answer, one that another service may have given, one without an id. */
-const isOpen = ({ status, taskId, isUnsent, told }: ReturnType<typeof createsBy>[number]) =>
-	isUnsent !== true &&
-	(!isHeard(told) || (taskId === undefined ? status < 400 || status >= 499 : status !== 200));
+/** Whether it stays open what became of an order: no answer was heard, or none that names a task or refuses the order. */
+function isOpen({ service }: World, { status, taskId = '', isUnsent, told }: SeenRequest): boolean {
+	if (isUnsent === true) return false;
+	const isNamed = isHeard(service.task(taskId)?.toldTo);
+	const isRefusal = status >= 400 && status < 499;
+	return !isHeard(told) || status === 303 || !(isNamed || isRefusal);
+}
 
 /** Most orders of one execution within a minute. */
 function mostInMinute(world: World, row: Row): number {
@@ -84,7 +88,7 @@ export const payer: Record<string, Check> = {
 				const creates = createsOf(world, row);
 				const doubts = errorsOf(world, row).filter(({ text }) => IN_DOUBT.test(text));
 				const isOfOrder = (names: string[]) =>
-					creates.some((create) => names.includes(create.item ?? '') && isOpen(create));
+					creates.some((create) => names.includes(create.item ?? '') && isOpen(world, create));
 				const others = doubts.filter(({ names }) => !isOfOrder(names));
 				// A retry of an execution that sleeps, or whose stop or death n8n has not noticed yet, may take its turn for cut.
 				const cuts = rows.filter(
