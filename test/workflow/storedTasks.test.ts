@@ -130,16 +130,26 @@ it('an n8n that cannot read an execution is no reason to send anything', async (
 	expect(on.service.requests).toEqual([]);
 });
 
-it.each(['={{ $json.id }}', '={{ "execution 123" }}', '=execution 123'])(
-	'an execution is a task like any other that is not known, if an expression names it (%s): who counts reads nothing of others',
+it.each(['={{ $json.id }}', '={{ "execution 123" }}', '={{ [$json.id] }}', '=execution {{ 123 }}'])(
+	'an execution is refused at once, if an expression gives it (%s): who counts reads nothing of others',
 	async (taskId) => {
 		const items = [{ json: { id: 'execution 123' } }];
-		const { error, asked } = await fetch(await asleep(), taskId, { operation: 'get', items });
-		expect(error?.message).toContain('execution 123');
-		expect(error?.message).toContain('no task');
+		const stored = await asleep();
+		const before = on.service.requests.length;
+		const { error, description, asked } = await fetch(stored, taskId, { operation: 'get', items });
+		expect(error?.message).toContain("'execution 123', which must be fixed text");
+		expect(description).toContain("Switch 'Task ID' to 'Fixed', and enter: execution 123");
 		expect(asked).toEqual([]);
+		expect(on.service.requests).toHaveLength(before);
 	},
 );
+
+it('an execution is taken also from a field in expression mode without braces, and its items say which item they were', async () => {
+	const stored = await asleep();
+	const { output } = await fetch(stored, '=execution 123', { operation: 'get' });
+	expect(field(output, 'taskId')).toEqual(on.taskIds);
+	expect(field(output, 'item')).toEqual([1, 2]);
+});
 
 it('Get sums up above its output how far a run is that sleeps, what it costs and when it looks again', async () => {
 	const stored = await asleep({ maxInFlight: 1 });

@@ -235,7 +235,10 @@ export function knownJson(entry: TaskEntry): IDataObject {
  */
 export function ownFields({ plan, ...entry }: TaskEntry): IDataObject {
 	const { sent, costUsd, failed: before = [], taskId, fields } = entry;
-	if (plan?.kind === 'read') return { ...referenceOf(plan), ...fields };
+	if (plan?.kind === 'read') {
+		const { item } = plan;
+		return { ...(item !== undefined && { item }), ...referenceOf(plan), ...fields };
+	}
 	// The fields that were sent win: a retry may have other parameters.
 	const request = sent ?? (taskId === undefined && plan ? echo(plan) : {});
 	return {

@@ -1,4 +1,4 @@
-import type { IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
+import type { IDataObject, IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
 
 import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -15,11 +15,18 @@ const OF_EXECUTION = /^\s*execution\s+#?([\w-]+)\s*$/i;
 export const executionIn = (entry: unknown): string | undefined =>
 	typeof entry === 'string' ? OF_EXECUTION.exec(entry)?.[1] : undefined;
 
+/** A task that n8n has stored. */
+export interface StoredTask {
+	taskId: string;
+	/** The number of its item, from 1, as the log counts. */
+	item?: number | undefined;
+}
+
 /** What n8n has stored of an execution. */
 export interface StoredExecution {
 	id: string;
 	/** In the order of the items. */
-	taskIds: string[];
+	tasks: StoredTask[];
 	/** What the tasks that are not free cost, US dollars; as far as known. */
 	costUsd: number;
 	/** How many orders were sent without an answer, and how many items are not ordered yet. */
@@ -36,15 +43,15 @@ const askedFor = new WeakMap<IExecuteFunctions, Map<string, Promise<StoredExecut
  * The tasks that n8n has stored of an execution of this workflow, such as a run that somebody has stopped while it slept, or
  * whose node has another name by now.
  *
- * @returns at least one id, in the order of the items
+ * @returns at least one task, in the order of the items
  * @throws ItemError if there is no such execution, if it is of another workflow, or if n8n has stored no task of it
  */
-export async function storedTasks(context: IExecuteFunctions, id: string): Promise<string[]> {
+export async function storedTasks(context: IExecuteFunctions, id: string): Promise<StoredTask[]> {
 	const known = askedFor.get(context) ?? new Map<string, Promise<StoredExecution>>();
 	askedFor.set(context, known);
 	const reading = known.get(id) ?? readStored(context, id);
 	known.set(id, reading);
-	return (await reading).taskIds;
+	return (await reading).tasks;
 }
 
 /** The executions that the run has asked for. */
@@ -67,8 +74,10 @@ async function readStored(context: IExecuteFunctions, id: string): Promise<Store
 				'Run Wait for Task in the workflow that has created the tasks, or enter the ids of the tasks.',
 		});
 	}
-	const taskIds = [...new Set(stored)];
-	if (taskIds.length > 0) return { id, taskIds, ...factsOf(data) };
+	const isFirst = ({ taskId }: StoredTask, index: number) =>
+		stored.findIndex((other) => other.taskId === taskId) === index;
+	const tasks = stored.filter(isFirst);
+	if (tasks.length > 0) return { id, tasks, ...factsOf(data) };
 	throw new ItemError(`n8n has stored no task of execution ${id}`, {
 		description: inLog,
 	});
@@ -120,31 +129,38 @@ const journalsOf = ({ executionData }: IRunExecutionData) =>
 /** What the service and the user have written, which may name other tasks. */
 const NOT_OURS = ['input', 'plan', 'record', 'sent'];
 
-const inJournals = (data: IRunExecutionData): string[] =>
-	journalsOf(data).flatMap(({ kept }) => idsIn(kept[JOURNAL]));
+const inJournals = (data: IRunExecutionData): StoredTask[] =>
+	journalsOf(data).flatMap(({ kept }) => tasksIn(kept[JOURNAL]));
 
-function idsIn(stored: unknown): string[] {
-	if (Array.isArray(stored)) return stored.flatMap(idsIn);
+function tasksIn(stored: unknown): StoredTask[] {
+	if (Array.isArray(stored)) return stored.flatMap(tasksIn);
 	if (!isRecord(stored)) return [];
-	if (typeof stored.taskId === 'string') return [stored.taskId];
+	const { taskId, itemIndex } = stored;
+	if (typeof taskId === 'string') return [{ taskId, item: numberOf(itemIndex) }];
 	const ours = Object.entries(stored).filter(([name]) => !NOT_OURS.includes(name));
-	return ours.flatMap(([, value]) => idsIn(value));
+	return ours.flatMap(([, value]) => tasksIn(value));
 }
 
+const numberOf = (itemIndex: unknown) =>
+	typeof itemIndex === 'number' ? itemIndex + 1 : undefined;
+
 /** The tasks that came out, of an execution that was killed: n8n may have stored outputs, and no contexts. */
-function inOutputs(context: IExecuteFunctions, data: IRunExecutionData): string[] {
+function inOutputs(context: IExecuteFunctions, data: IRunExecutionData): StoredTask[] {
 	const { type } = context.getNode();
 	const alike = nodesOf(context).filter((node) => node.type === type);
 	const names = [...alike, ...journalsOf(data)].map(({ name }) => name);
-	return names.flatMap((name) => idsOfNode(data, name));
+	return names.flatMap((name) => tasksOfNode(data, name));
 }
 
-const idsOfNode = ({ resultData }: IRunExecutionData, name: string): string[] =>
+const tasksOfNode = ({ resultData }: IRunExecutionData, name: string): StoredTask[] =>
 	(resultData.runData[name] ?? [])
 		.flatMap(({ data }) => data?.main ?? [])
 		.flatMap((items) => items ?? [])
-		.map(({ json }) => taskIdIn(json))
-		.filter((taskId) => typeof taskId === 'string');
+		.flatMap(({ json, pairedItem }) => {
+			const taskId = taskIdIn(json);
+			const { item }: IDataObject = isRecord(pairedItem) ? pairedItem : {};
+			return typeof taskId === 'string' ? { taskId, item: numberOf(item) } : [];
+		});
 
 const nodesOf = (context: IExecuteFunctions) =>
 	Object.values(internalsOf(context).workflow?.nodes ?? {});

@@ -85,9 +85,9 @@ export async function planItem(
 				? recipientAt(context, await readAddress(parameters, addresses, base))
 				: asRecipient(parameters.value('deliverTo')),
 		};
-		return entries.map((entry, taskIndex) => {
+		return entries.map(({ entry, item }, taskIndex) => {
 			const taskId = asTaskId(entry);
-			if (taskId !== undefined) return { ...plan, taskIndex, taskId };
+			if (taskId !== undefined) return { ...plan, taskIndex, taskId, item };
 			const what = `The parameter 'Task ID' cannot be a task id: ${describe(entry)}`;
 			return refusal(new ItemError(what, { description: WAY_OUT }), taskIndex);
 		});
@@ -196,18 +196,34 @@ async function readAddress(
 const WAY_OUT =
 	"Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, a text with commas or line breaks between them, or the copied JSON of items. For all tasks of an execution of this workflow: 'execution' and its number, e.g. execution 123.";
 
-/** @returns the entries of *Task ID*, with the tasks of an execution in place of the execution */
-async function entriesIn(parameters: ItemParameters): Promise<unknown[]> {
+/** What may be the id of a task, and the number of its item in the execution that was named. */
+type TaskEntry = { entry: unknown } & Pick<ReadPlan, 'item'>;
+
+/**
+ * @returns the entries of *Task ID*, with the tasks of an execution in place of the execution
+ * @throws ItemError if the value of an expression names an execution
+ */
+async function entriesIn(parameters: ItemParameters): Promise<TaskEntry[]> {
 	const { context } = parameters;
-	const entries = entriesOf(parameters.value('taskId'));
-	// What an expression gives may come from outside, and who counts executions would read the tasks of others.
-	if (parameters.expression('taskId') !== '') return entries;
-	const all = entries.map(async (entry) => {
+	const isFixed = !parameters.expression('taskId').includes('{{');
+	const all = entriesOf(parameters.value('taskId')).map(async (entry): Promise<TaskEntry[]> => {
 		const execution = executionIn(entry);
-		return execution === undefined ? [entry] : await storedTasks(context, execution);
+		if (execution === undefined) return [{ entry }];
+		if (!isFixed) throw notFixed(execution);
+		const tasks = await storedTasks(context, execution);
+		return tasks.map(({ taskId, item }) => ({ entry: taskId, item }));
 	});
 	return (await Promise.all(all)).flat();
 }
+
+/** What an expression gives may come from outside, and who counts executions would read the tasks of others. */
+const notFixed = (execution: string): ItemError =>
+	new ItemError(
+		`An expression in 'Task ID' gives 'execution ${execution}', which must be fixed text`,
+		{
+			description: `Switch 'Task ID' to 'Fixed', and enter: execution ${execution}. Otherwise somebody outside could read other people's tasks by counting.`,
+		},
+	);
 
 /**
  * The entries of a list, of a text, or of items: as n8n copies them, `[{ "taskId": … }]`, also those of the error output,

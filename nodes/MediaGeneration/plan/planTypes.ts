@@ -48,6 +48,8 @@ export interface CreatePlan extends PlanBase {
 export interface ReadPlan extends PlanBase {
 	kind: 'read';
 	taskId: string;
+	/** The number of the item that had the task, from 1, if an execution was named. */
+	item?: number | undefined;
 	/** Whether to wait until the task is finished. */
 	wait: boolean;
 	/** The trigger that gets the result. A wait ends when the trigger has started for the task. */

@@ -195,17 +195,22 @@ export async function refusalOf(
 		isDataUri(url) || TEXT_FILE.test(new URL(url).pathname) || typesOf(beginning).length > 0;
 	if (kind === 'answered' && (!isText || isFile())) return undefined;
 	const said = isText ? await refusalIn(opened, beginning) : '';
+	const isPage = type === 'text/html';
 	const what =
 		kind !== 'answered'
 			? `The result could not be downloaded (HTTP ${statusCode})`
-			: type === 'text/html'
-				? 'The result host answered with a web page instead of media'
-				: 'The result host answered with a message instead of media';
+			: `The result host answered with a ${isPage ? 'web page' : 'message'} instead of media`;
+	const came =
+		kind === 'answered' ? '. The page may be of a proxy' : '. A web page came, perhaps of a proxy';
 	const next =
 		kind !== 'answered'
 			? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Get Task.'
 			: `Open the URL in a browser to see what it says. ${AGAIN}`;
-	return { trouble: because(what, next, said), retryAfterMs, isOfLink: !again };
+	return {
+		trouble: because(what, next, (isPage ? came : '') + said),
+		retryAfterMs,
+		isOfLink: !again,
+	};
 }
 
 /** Whether an answer says that it is a part of the file, although the whole file was asked for. */

@@ -115,7 +115,7 @@ async function executionSummaries(
 ): Promise<string[]> {
 	const tasks = new Map(entries.map(({ taskId, task }) => [taskId, task]));
 	return (await executionsOf(context)).map((execution) => {
-		const read = execution.taskIds.map((taskId) => tasks.get(taskId));
+		const read = execution.tasks.map(({ taskId }) => tasks.get(taskId));
 		const finished = read.filter((task) => task?.state === 'SUCCESS').length;
 		const failed = read.filter((task) => task?.state === 'FAILURE').length;
 		const open = read.filter((task) => !hasEnded(task)).length;

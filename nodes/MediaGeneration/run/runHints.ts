@@ -43,13 +43,10 @@ export function endHints(
 	const isBuilt = isByHand && !isTool && ends.some(isShown);
 	const sentences = [
 		costOf(ends),
-		isBuilt && nextStepsOf(ends),
 		...troubles(ends),
 		empty !== undefined && `${withoutStop(empty)}.`,
-		// How to build the next steps says already that another full run pays again.
-		...(isTool
-			? []
-			: adviceOf(ends, hasErrorOutput).filter((each) => !isBuilt || each !== RUN_FAILED)),
+		...(isTool ? [] : adviceOf(ends, hasErrorOutput)),
+		isBuilt && !isTrouble && nextStepsOf(ends),
 		unreached(left, baseUrl) ?? triggersOf(left),
 	];
 	const message = sentences.filter(Boolean).join(' ');

@@ -2,7 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { isOutOfReach, TOKEN_PARAMETER } from '../shared/addresses';
 import { clock } from '../shared/clock';
-import { messageOf } from '../shared/itemError';
+import { messageOf, withoutStop } from '../shared/itemError';
 import { cutDataUris, quoted } from '../shared/media';
 import { settled } from '../shared/promises';
 import { findServiceMessage, rootOf } from './answerFields';
@@ -18,7 +18,16 @@ import {
 } from './door';
 import { type Answer, classifyAnswer } from './meaning';
 import { SecretRedactor } from './redactSecrets';
-import { type Asked, explainKind, moneyHint, ServiceError } from './serviceError';
+import { adviseModel, type PricedModel } from './money';
+import {
+	type Asked,
+	explainKind,
+	isOfOrder,
+	lookAtOrder,
+	moneyHint,
+	orChangePrompt,
+	ServiceError,
+} from './serviceError';
 import { type Service, SPECIFICATION } from './services';
 import { linksIn, parseTaskRecord, type TaskRecord } from './taskRecord';
 
@@ -86,12 +95,14 @@ export class ServiceClient {
 	 * @param keys the API keys, which are removed from whatever the service says. If the key was changed, the transport
 	 *   adds the new key.
 	 * @param service the row of the service
+	 * @param models those of the account
 	 */
 	constructor(
 		private readonly transport: Transport,
 		private readonly baseUrl: string,
 		keys: readonly string[],
 		private readonly service: Service = SPECIFICATION,
+		private readonly models: readonly PricedModel[] = [],
 	) {
 		this.secrets = new SecretRedactor(keys);
 	}
@@ -139,7 +150,7 @@ export class ServiceClient {
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);
 		const request = { method: 'POST', path, body, timeoutMs } as const;
-		const { parsed, response } = await this.send(request, 'create');
+		const { parsed, response } = await this.send(request, 'create', model);
 		const taskId = taskIdIn(parsed, this.service, model);
 		const record = rootOf(parsed);
 		if (record && taskId !== undefined) return { taskId, record: cutDataUris(record) };
@@ -217,6 +228,7 @@ export class ServiceClient {
 	private async send(
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
 		asked: Asked,
+		model = '',
 	): Promise<{ parsed: unknown; response: HttpResponse }> {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const body = this.secrets.hideInRecord(response.body);
@@ -229,17 +241,25 @@ export class ServiceClient {
 		const happened = status === response.statusCode ? what : what.replace('(HTTP', '(code');
 		const hidden = said === undefined ? undefined : this.secrets.hide(said);
 		const words = hidden === undefined ? '' : `: ${hidden}`;
+		// Who speaks JSON knows its own address: what it refuses is the model, or a field.
+		const isOrder = asked === 'create' && isOfOrder(kind, status) && spoken !== undefined;
+		const message =
+			isOrder && hidden !== undefined
+				? `${withoutStop(hidden)} (HTTP ${status})`
+				: happened + words;
 		// An id or a location in the answer is the only way to a task that this create may have made, or to the right address.
 		const mayExist = asked === 'create' && taken === 'unknown';
 		const named = this.nameOf(
 			(mayExist && taskIdIn(spoken, this.service)) || response.headers.location,
 		);
 		const money = asked === 'create' ? moneyHint(kind, said) : undefined;
-		const hints = [next, money, speaker === 'stranger' && FOREIGN, named];
+		const advised = isOrder ? (adviseModel(model, this.models) ?? lookAtOrder(kind, model)) : next;
+		const advice = asked === 'create' ? orChangePrompt(kind, advised, said) : advised;
+		const hints = [advice, money, speaker === 'stranger' && FOREIGN, named];
 		const description = hints.filter(Boolean).join(' ');
 		const endsBatch = asked === 'create' && ['noCredits', 'unauthorized'].includes(kind);
 		const details = { description, statusCode: status, meaning, said: hidden, endsBatch };
-		throw new ServiceError(kind, happened + words, details);
+		throw new ServiceError(kind, message, details);
 	}
 
 	private unexpected(message: string, { headers, body }: HttpResponse): ServiceError {

@@ -107,7 +107,7 @@ export async function connect(context: Context, known?: Credential): Promise<Con
 		return withKey(async (data) => await sendWithKey(context, data, options, giveUp));
 	};
 	const models = readModels(present.models);
-	const client = new ServiceClient(transport, baseUrl, keys, service);
+	const client = new ServiceClient(transport, baseUrl, keys, service, models);
 	return { client, service, apiKey, baseUrl, models, openFile };
 }
 

@@ -1,3 +1,4 @@
+import { withoutStop } from '../shared/itemError';
 import { type Kind, type Meaning, meaningOf } from './meaning';
 import type { Service } from './services';
 
@@ -114,6 +115,21 @@ function lookAt(asked: Asked, ofCreate: string): string {
 		: CHECK_TASK;
 }
 
+/** Whether a refusal in JSON is about the order itself, its model or a field of its input, and not about the address. */
+export const isOfOrder = (kind: ServiceErrorKind, status: number): boolean =>
+	kind === 'notFound' || status === UNPROCESSABLE;
+
+const UNPROCESSABLE = 422;
+
+/** What to do about such an order. */
+export const lookAtOrder = (kind: ServiceErrorKind, model: string): string =>
+	kind === 'notFound'
+		? `Check the model '${model}' of this item. If the service refuses every item, check the 'Base URL' of the credential, too.`
+		: LOOK_AT_INPUT;
+
+const LOOK_AT_INPUT =
+	'Check the model and the input fields of this item against what the service offers.';
+
 /** Words of money. A prompt may have them, too: they choose what is shown, and decide nothing. */
 const OF_MONEY = /credit|balance|billing|payment|quota|funds/i;
 
@@ -122,6 +138,16 @@ export const moneyHint = (kind: ServiceErrorKind, said = ''): string | undefined
 	['tooManyRequests', 'forbidden', 'rejected'].includes(kind) && OF_MONEY.test(said)
 		? 'This looks as if the account had no credits left: the Media Generation Credits node shows the balance.'
 		: undefined;
+
+/** Words of safety, in the same way. */
+const OF_SAFETY =
+	/safety|content[ _-]?(?:policy|filter)|moderat|nsfw|sensitive|inappropriate|prohibited|flagged|violat/i;
+
+/** @returns the advice, with the prompt in it if the words of a refusal are about safety */
+export const orChangePrompt = (kind: ServiceErrorKind, advice: string, said = ''): string =>
+	['forbidden', 'notFound', 'rejected'].includes(kind) && OF_SAFETY.test(said)
+		? `${withoutStop(advice)}, or change the prompt: the service's words are about safety.`
+		: advice;
 
 const LATER =
 	'The service may work again later. A task that was created goes on: fetch it with the operation Wait for Task.';
@@ -212,10 +238,7 @@ export function explainKind(
 				next:
 					scope === 'address'
 						? "Check the 'Base URL' of the credential, and the proxy between n8n and the service, if there is one."
-						: lookAt(
-								asked,
-								'Check the model and the input fields of this item against what the service offers.',
-							),
+						: lookAt(asked, LOOK_AT_INPUT),
 			};
 	}
 }

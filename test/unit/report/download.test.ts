@@ -373,6 +373,14 @@ describe('the words of a media host', () => {
 		expect(error.message).toBe(`${message}: ${URL}. The host says: Link expired`);
 		expect(error).toMatchObject({ description: expect.stringContaining(wayOut) as string });
 	});
+
+	it('are none of a page, which may be of a proxy', async () => {
+		const type = { 'content-type': 'text/html' };
+		nock(HOST).persist().get(/.*/).reply(403, '<h1>Log in</h1>', type);
+		const error = await caught(download);
+		nock.cleanAll();
+		expect(error.message).toMatch(/\(HTTP 403\): .*\. A web page came, perhaps of a proxy$/);
+	});
 });
 
 describe('where n8n does not keep a file', () => {

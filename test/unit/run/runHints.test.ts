@@ -129,13 +129,12 @@ it('nobody is told to collect failed items that leave by the error output alread
 	expect(hint?.message).toMatch(new RegExp(`${FAILED_ALONE}$`));
 });
 
-it('a run by hand says once that another full run pays again, and before what failed', () => {
+it('a run by hand of which something failed says the cost, what failed, and what to do', () => {
 	const made = [plan({ output, estimatedCostUsd: 0.08 }), at(1, create(0.08))];
 	const good = items({ taskId: 'task-1', state: 'SUCCESS', resultUrls: ['https://a/1.png'] });
 	const [hint] = endHints(run(...made), [good, failed], SERVICE, { isByHand: true });
 	expect(hint?.message).toBe(
-		"1 of 2 tasks, about 0.08 USD. 'Execute workflow' orders the tasks again: to build the next steps, press 'Execute step' in the next nodes, not here. " +
-			`1 of 2 tasks failed (item 2): Overloaded. ${COLLECT}`,
+		`1 of 2 tasks, about 0.08 USD. 1 of 2 tasks failed (item 2): Overloaded. ${AGAIN}`,
 	);
 });
 

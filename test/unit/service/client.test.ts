@@ -215,6 +215,58 @@ describe('an answer with an error status', () => {
 		expect(description).toContain(`The answer names ${location}.`);
 	});
 
+	const MODELS = ['vendor/painter-2', 'vendor/clips'].map((id) => ({
+		id,
+		priceUsd: 0,
+		unit: 'task' as const,
+	}));
+	const refusedOrder = async (model: string, answer: Partial<HttpResponse>, models = MODELS) => {
+		const transport = async () =>
+			await Promise.resolve({ statusCode: 200, headers: {}, body: '', ...answer });
+		const client = new ServiceClient(transport, BASE_URL, [KEY], undefined, models);
+		return (await caught(async () => await client.createTask({ ...TASK, model }))) as ServiceError;
+	};
+
+	it.each([404, 422])(
+		'%d in JSON for an order has the words of the service first',
+		async (status) => {
+			const unknown = json({ error: { message: 'No such model.' } }, status);
+			const { message, description } = await refusedOrder('vendor/paintre-2', unknown);
+			expect(message).toBe(`No such model (HTTP ${status})`);
+			expect(description).toBe(
+				"The model 'vendor/paintre-2' is not in the credential, under 'Models'. The nearest there is 'vendor/painter-2': choose a model from the list in 'Model'.",
+			);
+		},
+	);
+
+	it('404 in JSON for an order of a model that the credential has, or may have, names the model before the base URL', async () => {
+		const unknown = json({ message: 'Not found' }, 404);
+		for (const models of [MODELS, []]) {
+			const { description } = await refusedOrder('vendor/clips', unknown, models);
+			expect(description).toMatch(/^Check the model 'vendor\/clips' of this item\..*'Base URL'/);
+		}
+	});
+
+	it('404 for an order from a proxy points at the base URL', async () => {
+		const page = { statusCode: 404, body: '<h1>Not found</h1>' };
+		const { message, description } = await refusedOrder('vendor/x', page);
+		expect(message).toContain('no such address');
+		expect(description).toMatch(/^Check the 'Base URL'/);
+	});
+
+	it.each([400, 403, 422])(
+		'%d with words of safety says that the prompt may be changed',
+		async (status) => {
+			const unsafe = json({ error: { message: 'Rejected by the safety system' } }, status);
+			const { description } = await refusedOrder('vendor/clips', unsafe);
+			expect(description).toContain(', or change the prompt');
+			const other = json({ error: { message: 'The seed is too large' } }, status);
+			expect((await refusedOrder('vendor/clips', other)).description).not.toContain(
+				'or change the prompt',
+			);
+		},
+	);
+
 	it('404 without a task points at the base URL', async () => {
 		const { client } = clientThatGets({ statusCode: 404 });
 		await expect(client.readCredits()).rejects.toMatchObject({
