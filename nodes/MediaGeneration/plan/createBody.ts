@@ -15,7 +15,7 @@ import {
 	textsIn,
 } from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
-import { checkNeeded, NO_FIELDS, readModelFields } from './modelFields';
+import { checkNames, checkNeeded, NO_FIELDS, readModelFields } from './modelFields';
 import type { CreatePlan } from './planTypes';
 import { typed } from './typed';
 
@@ -44,6 +44,7 @@ export function readCreateBodies(
 		const input = { ...all, ...additional };
 		checkInput(input, parameters);
 		checkNeeded(ofModel, input);
+		checkNames(model, input, account.models);
 		return { model, input };
 	});
 }

@@ -4,6 +4,7 @@ import { type InputField, panelType, readInputExample } from '../service/inputEx
 import type { PricedModel } from '../service/money';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
+import { nearest } from '../shared/nearest';
 import { describe, isEmpty, type ItemParameters, refused } from '../shared/parameters';
 import type { CreatePlan } from './planTypes';
 import { typed } from './typed';
@@ -122,6 +123,21 @@ export function unknownField(
 		return `The input example of '${model}' has no field '${unknown}' (item ${itemIndex + 1}). Its fields: ${names.join(', ')}.`;
 	}
 	return undefined;
+}
+
+/** @throws ItemError if the input has a field that the model's schema in the credential does not have */
+export function checkNames(
+	model: string,
+	input: IDataObject,
+	models: readonly PricedModel[],
+): void {
+	const fields = fieldsOf(model, models);
+	const names = fields.map(({ name }) => name);
+	const unknown = Object.keys(input).find((name) => !names.includes(name) && !OWN.includes(name));
+	if (unknown === undefined || !fields.some(({ isOfAll }) => isOfAll)) return;
+	throw new ItemError(`The model '${model}' has no field '${unknown}'`, {
+		description: `The nearest of its fields is '${nearest(unknown, names)}'. Correct the name, or correct the schema of the model in the credential, under 'Models', which has: ${names.join(', ')}.`,
+	});
 }
 
 /** The panel has these fields itself. */

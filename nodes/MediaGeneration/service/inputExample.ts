@@ -13,6 +13,8 @@ export interface InputField {
 	isRequired: boolean;
 	/** Whether it is among the first that a user looks for: what an example names, and of a schema what is needed or has a list. */
 	isUsual: boolean;
+	/** Whether the model has no other fields than those listed: a schema may say so, an example never does. */
+	isOfAll?: boolean;
 	/** What the documentation says about it. */
 	description?: string;
 	/** The only values that it takes. */
@@ -106,6 +108,9 @@ class Schema {
 
 	private readonly top: IDataObject;
 
+	/** Whether there may be fields that the schema does not list, or that a variant of the schema has. */
+	private isOpen = false;
+
 	/**
 	 * @param root the document, in which references lead from place to place
 	 * @param start where in it the schema stands
@@ -118,15 +123,18 @@ class Schema {
 		this.isSchema = isRecord(top.properties) && Object.values(top.properties).every(isRecord);
 		const { model, input }: IDataObject = this.isSchema ? Object(top.properties) : {};
 		this.top = model && isRecord(input) ? this.resolved(input) : top;
+		const { additionalProperties: others } = this.top;
+		this.isOpen ||= others === true || isRecord(others);
 	}
 
 	fields(): InputField[] {
 		const { properties, required } = this.top;
+		const isOfAll = !this.isOpen;
 		const isRequired = (name: string) => listOfAny(required).includes(name);
 		return Object.entries(Object(properties) as IDataObject).flatMap(([name, property]) => {
 			const field = isRecord(property) ? this.resolved(property) : {};
 			// The service writes such a field, and does not read it.
-			return field.readOnly === true ? [] : fieldOf(name, field, isRequired(name));
+			return field.readOnly === true ? [] : { ...fieldOf(name, field, isRequired(name)), isOfAll };
 		});
 	}
 
@@ -139,6 +147,7 @@ class Schema {
 		const variants = [...listOf(anyOf), ...listOf(oneOf)]
 			.map(deeper)
 			.filter(({ type }) => type !== 'null');
+		this.isOpen ||= variants.filter(({ properties }) => isRecord(properties)).length > 1;
 		const all = [...parts, ...joined(variants), own];
 		const merged = Object.assign({}, ...all) as IDataObject;
 		if (!all.some(({ properties }) => isRecord(properties))) return merged;

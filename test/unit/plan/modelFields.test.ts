@@ -224,6 +224,45 @@ describe('a name that the example of the model does not have', () => {
 	});
 });
 
+describe('a name that the schema of the model does not have', () => {
+	const id = 'acme/painter';
+	const properties = { prompt: { type: 'string' }, aspect_ratio: { type: 'string' } };
+	const modelOf = (schema: IDataObject) => ({
+		...{ id, priceUsd: 0, unit: 'task' as const },
+		inputExample: JSON.stringify({ type: 'object', ...schema }),
+	});
+	const named = (name: string) =>
+		image(
+			{ additionalFields: { assignments: [{ name, type: 'string', value: '16:9' }] } },
+			{ model: id },
+		);
+
+	it('is refused before the order, and the nearest name is named', async () => {
+		const models = [modelOf({ properties })];
+		expect(await refusalOf(named('aspect_ration'), json({}), { models })).toMatchObject({
+			message: `The model '${id}' has no field 'aspect_ration'`,
+			description: expect.stringContaining("The nearest of its fields is 'aspect_ratio'") as string,
+		});
+		const task = { resource: 'task', operation: 'create', model: id, options: {} };
+		const raw = { ...task, input: '{"prompt": "A", "Aspect": "16:9"}' };
+		expect((await refusalOf(raw, json({}), { models })).message).toContain("no field 'Aspect'");
+	});
+
+	it.each<[string, IDataObject, string]>([
+		['it is in the schema', { properties }, 'aspect_ratio'],
+		['the schema allows others', { properties, additionalProperties: true }, 'other'],
+		[
+			'the schema has variants',
+			{ anyOf: [{ properties }, { properties: { other: { type: 'string' } } }] },
+			'other',
+		],
+	])('is sent where %s', async (_what, schema, name) => {
+		const models = [modelOf(schema)];
+		const { items } = await planOf(named(name), json({}), { models });
+		expect(items).toMatchObject([{ kind: 'create', input: { [name]: '16:9' } }]);
+	});
+});
+
 describe('a placeholder model of an imported example', () => {
 	const id = 'imagevendor/image-model-2-text-to-image';
 

@@ -67,8 +67,8 @@ describe('a JSON Schema', () => {
 			style: { type: 'object', properties: { name: { type: 'string' } } },
 			request_id: { type: 'string', readOnly: true },
 		};
-		const needed = { isRequired: true, isUsual: true };
-		const further = { isRequired: false, isUsual: false };
+		const needed = { isRequired: true, isUsual: true, isOfAll: true };
+		const further = { isRequired: false, isUsual: false, isOfAll: true };
 		expect(read(schema(properties, { required: ['prompt', 'aspect_ratio'] }))).toEqual([
 			{ name: 'prompt', type: 'string', ...needed, description: 'What to show' },
 			{
@@ -76,7 +76,7 @@ describe('a JSON Schema', () => {
 				choices: ['1:1', '16:9'],
 			},
 			{ name: 'num_images', type: 'number', ...further },
-			{ name: 'duration', type: 'number', isRequired: false, isUsual: true, choices: [5, 10] },
+			{ name: 'duration', type: 'number', ...further, isUsual: true, choices: [5, 10] },
 			{ name: 'hd', type: 'boolean', ...further },
 			{ name: 'sizes', type: 'array', ...further },
 			{ name: 'style', type: 'object', ...further },
