@@ -82,7 +82,7 @@ test.each(listed)('%s can be loaded', (path) => {
 });
 
 describe.each(manifest.n8n.nodes)('%s', (path) => {
-	it('has its codex file, which names it, in a category that n8n has, and by no name of another product', () => {
+	it('has its codex file, which names it, in a category that n8n has, and by no name of a product that it does not serve', () => {
 		const { node, categories, alias } = JSON.parse(unpackedText(path.replace(/js$/, 'json'))) as {
 			node: string;
 			categories: string[];
@@ -91,7 +91,7 @@ describe.each(manifest.n8n.nodes)('%s', (path) => {
 		const type = basename(path, '.node.js').replace(/^./, (first) => first.toLowerCase());
 		expect(node).toBe(`${manifest.name}.${type}`);
 		expect(categories).toEqual(['Marketing & Content']);
-		const foreign = /journey|diffusion|dall|sora|gpt|runway|flux|veo/i;
+		const foreign = /journey|diffusion|dall|sora|gpt|veo/i;
 		expect(alias.filter((name) => foreign.test(name))).toEqual([]);
 	});
 });

@@ -126,7 +126,7 @@ const guards: INodeProperties[] = [
 	{
 		...numberField('Retry Failed Tasks', 'retryFailed'),
 		description:
-			'How often to order a failed task again, for models that fail by chance. Failed tasks are usually free.',
+			'How often to order a failed task again, for models that fail by chance. Some services charge for a failed task.',
 		displayOptions: { show: waits },
 	},
 ];

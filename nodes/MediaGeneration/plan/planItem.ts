@@ -11,6 +11,7 @@ import { executionIn, storedTasks } from '../n8n/storedExecution';
 import { readOutputOptions } from '../report/taskItems';
 import { asTaskId } from '../service/answerFields';
 import type { Connection } from '../service/connect';
+import { checkModel } from '../service/door';
 import { estimateCostUsd, isPlaceholder, isPricedBySecond } from '../service/money';
 import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord, parsedJson } from '../shared/json';
@@ -118,6 +119,7 @@ async function planCreates(
 	const { baseUrl, models } = addresses;
 	return bodies.map(({ model, input }) => {
 		if (isPlaceholder(model, models)) throw placeholder(model);
+		checkModel(addresses.service, model);
 		const estimatedCostUsd = estimateCostUsd(model, input, models);
 		const lacksDuration = estimatedCostUsd === undefined && isPricedBySecond(model, models);
 		return {

@@ -35,6 +35,12 @@ it.each([undefined, {}, { model: [] }])(
 	},
 );
 
+it('the list is empty if another service is chosen, and the credential has no models', async () => {
+	const context = { getCredentials: async () => await Promise.resolve({ service: 'kie' }) };
+	const { results } = await searchModels.call(context as unknown as ILoadOptionsFunctions);
+	expect(results).toEqual([]);
+});
+
 it.each([
 	['PAINT', ['acme/painter']],
 	[' clips ', ['acme/clips']],

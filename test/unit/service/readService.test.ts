@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+
+import { MediaGenerationApi } from '../../../credentials/MediaGenerationApi.credentials';
 import { readAccount, readService } from '../../../nodes/MediaGeneration/service/readService';
 import { SERVICES, SPECIFICATION } from '../../../nodes/MediaGeneration/service/services';
 import { caught } from '../support';
@@ -64,4 +67,29 @@ it('a service that is not in the list is refused', () => {
 	for (const service of ['nobody', 'constructor', 7]) {
 		expect(() => readService({ service })).toThrow("The 'Service' of the Media Generation");
 	}
+});
+
+describe('the page on services', () => {
+	const page = readFileSync('docs/services.md', 'utf8');
+	const rows = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, row = '']) => row);
+
+	it('has rows that can be pasted', () => {
+		expect(rows).toHaveLength(3);
+		expect(rows.map((row) => readService(other(row)).read)).toEqual([
+			'/api/generate/{taskId}',
+			'/status/{taskId}',
+			'/predictions/{taskId}',
+		]);
+	});
+
+	it("has the package's words for each service of the table", () => {
+		const { properties } = new MediaGenerationApi();
+		const options = (properties[0]?.options ?? []) as Array<{ name: string; value: string }>;
+		expect(options.map(({ value }) => value).sort()).toEqual(
+			[...Object.keys(SERVICES), 'other'].sort(),
+		);
+		expect(
+			page.split('\n').filter((line) => /^\| .*https?:|its specification/.test(line)),
+		).toHaveLength(12);
+	});
 });
