@@ -22,8 +22,6 @@ const LONGEST_LESSON_MS = 120_000;
 const LEAST_PART = 0.5;
 /** The rate grows by this part with each window that has held a create back. */
 const GROWTH = 0.015;
-/** A longer time from one create to the next may come from another run's places, so the rate is probed. */
-const SLOW_MS = 2_000;
 
 /** What is learnt of an account's limits, and outlives a turn of the run. */
 const NOTHING_LEARNT = {
@@ -42,8 +40,8 @@ export interface Ticket {
 	readonly sentAt: number;
 	readonly refusals: number;
 	readonly unfinished: number;
-	/** What the create asks for: one more place than are known, or a create before the rate allows it. */
-	readonly probes: 'places' | 'rate' | undefined;
+	/** Whether the create asks for one more place than are known. */
+	readonly isProbe: boolean;
 }
 
 /** Refusals whose cause is not known yet. */
@@ -70,8 +68,7 @@ interface Doubt {
  *   pause before the next probe doubles; after an admitted probe the next probe follows at once.
  * - The rate is a number of creates for each window, and none more before the next window begins. A token bucket that
  *   fills evenly appears as a small window. A lesson counts the creates between two moments at which a pause alone let a
- *   create in. From there the rate grows a little with each window. A place that another run gives back looks like a slow
- *   rate: a probe at the end of a task shows that there is no such rate.
+ *   create in. From there the rate grows a little with each window.
  */
 export class AccountLimits {
 	/** The creates that are not answered yet, and the unfinished tasks of this run, as far as known. */
@@ -83,8 +80,6 @@ export class AccountLimits {
 	private pausedUntil = -Infinity;
 	/** A turn may probe at once: the account may have changed since the turn before. */
 	private probeAt = -Infinity;
-	/** Whether a task has ended since the last create. */
-	private hasEnded = false;
 	/** The present window of the rate, and whether a create had to wait for it. */
 	private windowAt = -Infinity;
 	private sentInWindow = 0;
@@ -115,7 +110,7 @@ export class AccountLimits {
 	}
 
 	/** @returns when to ask again; Infinity: when a create is answered or a task ends */
-	nextAt(now: number): number {
+	nextAt(): number {
 		const { underWay, unfinished, doubt, learnt } = this;
 		const most = doubt ? 1 : 1 + learnt.admittedSinceRefusal / ADMITTED_FOR_ONE_MORE;
 		if (underWay >= most) return Infinity;
@@ -123,17 +118,8 @@ export class AccountLimits {
 		if (doubt) return Math.max(this.pausedUntil, doubt.pauseEndsAt);
 		const probeAt = underWay > 0 ? Infinity : this.probeAt;
 		const placeAt = unfinished + underWay < learnt.places ? -Infinity : probeAt;
-		return Math.max(this.pausedUntil, placeAt, this.rateAllowsAt(now));
-	}
-
-	private rateAllowsAt(now: number): number {
-		const { underWay, sentInWindow, nextWindowAt, learnt } = this;
-		if (now >= nextWindowAt) return -Infinity;
-		// The first create shows whether the window has begun at the service, too.
-		if (this.holdsBack && sentInWindow === 1 && underWay > 0) return Infinity;
-		if (sentInWindow < this.windowSize) return -Infinity;
-		const mayProbe = this.hasEnded && underWay === 0 && 1 / learnt.perMs > SLOW_MS;
-		return mayProbe && now >= this.probeAt ? -Infinity : nextWindowAt;
+		const isFull = this.sentInWindow >= this.windowSize;
+		return Math.max(this.pausedUntil, placeAt, isFull ? this.nextWindowAt : -Infinity);
 	}
 
 	/** How many creates a window holds. */
@@ -148,13 +134,10 @@ export class AccountLimits {
 
 	send(now: number): Ticket {
 		const { refusals, unfinished, underWay } = this;
-		const isEarly = !this.doubt && now < this.nextWindowAt && this.sentInWindow >= this.windowSize;
-		const isOneMore = unfinished + underWay >= this.learnt.places;
+		const isProbe = unfinished + underWay >= this.learnt.places;
 		this.underWay++;
-		this.hasEnded = false;
-		if (!isEarly) this.countInWindow(now);
-		const probes = isEarly ? 'rate' : isOneMore ? 'places' : undefined;
-		return { refusals, unfinished, probes, sentAt: now };
+		this.countInWindow(now);
+		return { refusals, unfinished, isProbe, sentAt: now };
 	}
 
 	private countInWindow(now: number): void {
@@ -175,7 +158,6 @@ export class AccountLimits {
 		this.admittedSince++;
 		learnt.admittedSinceRefusal++;
 		learnt.places = Math.max(learnt.places, this.unfinished);
-		if (ticket.probes === 'rate') learnt.perMs = Infinity;
 		if (!doubt || ticket.refusals !== this.refusals) return;
 		this.doubt = undefined;
 		if (doubt.isRate || ticket.unfinished >= doubt.unfinished) this.learnRate(doubt, now);
@@ -220,9 +202,9 @@ export class AccountLimits {
 		if (ticket.refusals !== this.refusals) return;
 		this.refusals++;
 		learnt.admittedSinceRefusal = 0;
-		const { unfinished, probes } = ticket;
+		const { unfinished, isProbe } = ticket;
 		if (doubt) this.refusedAgain(doubt, ticket, now);
-		else if (probes === 'rate' || (probes && learnt.places <= learnt.proven)) this.planProbe(now);
+		else if (isProbe && learnt.places <= learnt.proven) this.planProbe(now);
 		else {
 			const pauseMs = Math.max(FIRST_PAUSE_MS, EARLY / learnt.perMs);
 			const next = { pauseMs, pauseEndsAt: now + pauseMs, tryBeside: isRate ? -1 : unfinished - 1 };
@@ -248,6 +230,5 @@ export class AccountLimits {
 	/** A task has ended at the service, or nobody follows it any more. */
 	finished(): void {
 		this.unfinished--;
-		this.hasEnded = true;
 	}
 }

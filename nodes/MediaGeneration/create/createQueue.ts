@@ -160,7 +160,7 @@ export class CreateQueue {
 		const { underWay, unfinished } = limits;
 		const { most = Infinity } = this.rules;
 		if (underWay + unfinished >= most || (breaker.isOpen && underWay > 0)) return Infinity;
-		return Math.max(limits.nextAt(now), gap.nextAt, refused ? breaker.againAt(refused) : now);
+		return Math.max(limits.nextAt(), gap.nextAt, refused ? breaker.againAt(refused) : now);
 	}
 
 	/** The service took the task, which is unfinished until `finished` is called. */

@@ -28,14 +28,14 @@ class Account {
 
 	/** Sends as soon as the law allows it, within a day. */
 	send(): Ticket {
-		this.now = Math.max(this.now, this.throttle.nextAt(this.now));
+		this.now = Math.max(this.now, this.throttle.nextAt());
 		if (this.now > DAY) throw new Error('Nothing may be sent');
 		return this.throttle.send(this.now);
 	}
 
 	/** How long the law lets the next create wait, seconds. */
 	get waitSeconds(): number {
-		return (Math.max(this.now, this.throttle.nextAt(this.now)) - this.now) / SECOND;
+		return (Math.max(this.now, this.throttle.nextAt()) - this.now) / SECOND;
 	}
 
 	/** An account whose three places are known. */
@@ -47,32 +47,20 @@ class Account {
 		account.accept(1);
 		return account;
 	}
-
-	/** An account that seems to let in one create in ten seconds. */
-	static ofSlowRate(): Account {
-		const account = new Account();
-		account.accept(2);
-		for (const seconds of [10, 20]) {
-			account.refuse();
-			account.now = seconds * SECOND;
-			account.accept(1);
-		}
-		return account;
-	}
 }
 
 it('nothing waits without a refusal, but few creates are under way at first', () => {
 	const account = new Account();
 	account.send();
 	account.send();
-	expect(account.throttle.nextAt(0)).toBe(Infinity);
+	expect(account.throttle.nextAt()).toBe(Infinity);
 	const later = new Account();
 	later.accept(1000);
 	expect(later.now).toBe(0);
 	const grown = new Account();
 	grown.accept(24);
 	for (let each = 0; each < 4; each++) grown.send();
-	expect(grown.throttle.nextAt(0)).toBe(Infinity);
+	expect(grown.throttle.nextAt()).toBe(Infinity);
 });
 
 it('pauses grow three-fold where no task is unfinished, up to ten seconds', () => {
@@ -94,7 +82,7 @@ describe('after a refusal', () => {
 		account.finish(1);
 		expect(account.waitSeconds).toBe(0);
 		account.send();
-		expect(account.throttle.nextAt(account.now)).toBe(Infinity);
+		expect(account.throttle.nextAt()).toBe(Infinity);
 	});
 
 	it('refusals of what was under way before say nothing new', () => {
@@ -127,7 +115,7 @@ describe('places', () => {
 		for (let each = 0; each < 4; each++) {
 			expect(account.waitSeconds).toBe(0);
 			const probe = throttle.send(now);
-			expect(throttle.nextAt(now)).toBe(Infinity);
+			expect(throttle.nextAt()).toBe(Infinity);
 			throttle.accepted(probe, now);
 		}
 	});
@@ -186,13 +174,6 @@ describe('a rate', () => {
 		expect(account.now - begin).toBeLessThan(2.5 * SECOND);
 	});
 
-	it('has the first create of a window sent alone: the window may not have begun at the service', () => {
-		const account = ofFiveInASecond();
-		account.accept(4);
-		account.send();
-		expect(account.throttle.nextAt(account.now)).toBe(Infinity);
-	});
-
 	it('is not learnt from a single refusal that time has ended: that may be an accident', () => {
 		const account = new Account();
 		account.accept(5);
@@ -241,27 +222,6 @@ describe('never a storm', () => {
 	});
 });
 
-describe('a slow rate', () => {
-	it('a create at the end of a task shows that a place was given back, and that there is no slow rate', () => {
-		const account = Account.ofSlowRate();
-		expect(account.waitSeconds).toBeGreaterThan(5);
-		account.finish(1);
-		expect(account.waitSeconds).toBe(0);
-		account.accept(1);
-		expect(account.waitSeconds).toBe(0);
-	});
-
-	it('a refused create at the end of a task leaves the rate as it was, and is not repeated at the next end', () => {
-		const account = Account.ofSlowRate();
-		const { waitSeconds } = account;
-		account.finish(1);
-		account.refuse();
-		expect(account.waitSeconds).toBe(waitSeconds);
-		account.finish(1);
-		expect(account.waitSeconds).toBe(waitSeconds);
-	});
-});
-
 describe('what was learnt, stored between two turns', () => {
 	/** The limits in a later turn, whose clock begins anew. */
 	const woken = ({ throttle }: Account) => {
@@ -296,7 +256,7 @@ describe('what was learnt, stored between two turns', () => {
 		before.refuse();
 		const account = woken(before);
 		account.send();
-		expect(account.throttle.nextAt(account.now)).toBe(Infinity);
+		expect(account.throttle.nextAt()).toBe(Infinity);
 	});
 
 	it('is read with care: what is no number is left out', () => {
