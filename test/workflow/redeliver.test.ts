@@ -19,6 +19,7 @@ interface Received {
 const received: Received[] = [];
 /** What the trigger answers, in turn; then 200. */
 const statuses: number[] = [];
+const answers: string[] = [];
 /** What follows from a callback that it takes. */
 let accept: (taskId: string) => void;
 let trigger: Awaited<ReturnType<typeof listen>>;
@@ -28,7 +29,7 @@ beforeAll(async () => {
 			const { url = '', headers } = request;
 			received.push({ url, headers, body: body as Received['body'] });
 			accept((body as Received['body']).taskId);
-			response.writeHead(statuses.shift() ?? 200).end('{ "accepted": true }');
+			response.writeHead(statuses.shift() ?? 200).end(answers.shift() ?? '{ "accepted": true }');
 		});
 	});
 });
@@ -69,6 +70,21 @@ it('a trigger that does not take it is an error of the item', async () => {
 	statuses.push(401);
 	const { output } = await on.run(node(keepsGoing), [finished()]);
 	expect(output).toMatchObject([{ json: { state: 'SUCCESS', error: text('(HTTP 401)') } }]);
+});
+
+it('a web page that answers in place of the trigger has not taken it', async () => {
+	answers.push('<!DOCTYPE html><title>Log in</title>');
+	const { output } = await on.run(node(keepsGoing), [finished()]);
+	expect(output).toMatchObject([{ json: { error: text('A web page answers in place of') } }]);
+});
+
+it('what the trigger answers shows no part of the token, also where it is cut', async () => {
+	const token = callbackToken(PATH, on.service.apiKey);
+	statuses.push(404, 404);
+	answers.push(`Cannot POST ${PATH}?token=${token}`, `${'x'.repeat(460)} ?token=${token}`);
+	const { output } = await on.run(node(keepsGoing), [finished(), finished()]);
+	expect(field(output, 'error')).toEqual([text('?token=***'), text('x'.repeat(460))]);
+	expect(JSON.stringify(output)).not.toContain(token.slice(0, 8));
 });
 
 describe('a trigger of the same workflow', () => {

@@ -1,6 +1,7 @@
 import type { INodeExecutionData } from 'n8n-workflow';
 
 import { WorkflowN8n, type StoredRun } from './n8n/workflowN8n';
+import { executeContext } from './engine';
 import { fromStored } from './stored';
 import { imageNode, item, jsonOf, many, MINUTE, prompts, SECOND, stage } from './support';
 import { passUntil } from './time';
@@ -27,11 +28,18 @@ async function stopped(items: INodeExecutionData[], isReady: (run: StoredRun) =>
 }
 
 it('a stop of an awake run leaves item number, id and state of each task, and of an order without an answer', async () => {
+	const logged = jest.spyOn(executeContext().logger, 'info');
 	const items = prompts('a', ...many(2, 60 * MINUTE), item('lost', { createStatus: 504 }));
 	const n8n = await stopped(items, () => on.elapsed > 20 * SECOND);
 	await passUntil(() => leftIn(n8n).length > 0);
 	await passUntil(() => leftIn(n8n).every(({ status }) => status === 'success'));
 	const [first, second, third] = on.taskIds;
+	// A kill leaves nothing else: each task is named the moment that its id is known.
+	const lines = logged.mock.calls.map(([line]) => line);
+	expect(lines).toContainEqual(
+		expect.stringMatching(new RegExp(`created task ${first} \\(execution .*, item 1\\)`)),
+	);
+	logged.mockRestore();
 	expect(leftIn(n8n)).toEqual([
 		{
 			status: 'success',
