@@ -132,7 +132,7 @@ describe('Wait', () => {
 	});
 
 	it('says why it stops, and not of the tasks before that they took too long', async () => {
-		const options = { ifSomeFail: 'stop' };
+		const options = { ifSomeFail: 'stop', suspendAfter: 30 };
 		const { error } = await taskRun('wait', [unfinished(), 'unknown'], { options });
 		expect(error?.message).toContain('knows no such task for this account');
 	});
