@@ -6,6 +6,7 @@ import { testCallers } from './process/callers';
 import { testChecks } from './process/checks';
 import { testCredential } from './process/credential';
 import { MINUTE_HERE, testFacts } from './process/facts';
+import { testSleeping } from './process/sleeping';
 import { atTheSameTime } from './run';
 import { openAccount, openScene } from './scene';
 
@@ -27,4 +28,7 @@ describe('one after the other', () => {
 	describe('the credential', () => testCredential(account));
 });
 
-describe('at the same time', () => testChecks(scene, story));
+describe('at the same time', () => {
+	testSleeping(scene, story);
+	testChecks(scene, story);
+});

@@ -18,7 +18,13 @@ const MINUTE_HERE = 10_000;
 /** Ends when the test says so. */
 const LATER: IDataObject = { latencyMs: 3_600_000 };
 
-const scene = openScene({ env: shortMinute(MINUTE_HERE), clears: false });
+/** n8n waits so long for the end of a turn, seconds. */
+const GRACE_SECONDS = 150;
+
+const scene = openScene({
+	env: { ...shortMinute(MINUTE_HERE), N8N_GRACEFUL_SHUTDOWN_TIMEOUT: String(GRACE_SECONDS) },
+	clears: false,
+});
 
 /** A moment as n8n writes it to its database. */
 const dateOf = (ms: number) => new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
@@ -440,4 +446,38 @@ describe('a trigger', () => {
 		const all = [started, checked, pending].flatMap(({ tasks }) => tasks);
 		await scene.expectArrived([...all, ...asleep]);
 	});
+});
+
+describe('n8n is shut down while a run orders', () => {
+	const CALM = 40;
+	let run: Run;
+	let account: string;
+	let tookMs: number;
+
+	beforeAll(async () => {
+		const { stage } = scene;
+		run = await (await scene.startTurns('Calm', CALM)).inALaterTurn();
+		const from = Date.now();
+		await stage.n8n.stop(GRACE_SECONDS * 1_000 + MINUTE);
+		tookMs = Date.now() - from;
+		account = await stage.n8n.exited;
+		await stage.restart();
+		await scene.client.login();
+	}, 6 * MINUTE);
+
+	test('n8n ends when the turn has ended, and cleanly', () => {
+		console.log(`n8n ${account} after ${tookMs} ms`);
+		expect(account).toBe('exited with 0');
+		expect(tookMs).toBeLessThan(GRACE_SECONDS * 1_000);
+	});
+
+	test(
+		'the run comes out, each item once, and nobody does anything',
+		async () => {
+			const items = itemsOf(succeeded(await run.end(8 * MINUTE)));
+			expect(items.map(({ state }) => state)).toEqual(Array(CALM).fill('SUCCESS'));
+			expect(run.tasks).toHaveLength(CALM);
+		},
+		10 * MINUTE,
+	);
 });

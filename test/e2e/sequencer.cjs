@@ -1,7 +1,7 @@
 const Sequencer = require('@jest/test-sequencer').default;
 
 /** Files that wait long for n8n's minute: were they the last ones, the machine would wait with them. */
-const FIRST = ['process', 'restart', 'turns'];
+const FIRST = ['process', 'restart'];
 
 /** A fresh clone knows no durations, and would begin with the largest files. */
 module.exports = class extends Sequencer {

@@ -17,8 +17,8 @@ interface SleepingEntry extends IExecuteData {
  * with the currently saved workflow disables both, because it gives both the same node: `ifPassedOver` leaves then, and
  * not the input.
  *
- * It relies on n8n's `handleWaitingState` (`workflow-execute.ts`, n8n 2.41), shown by test/e2e/sleep.test.ts, and for an
- * orderly shutdown on its list of active executions, shown by test/e2e/turns.test.ts.
+ * It relies on n8n's `handleWaitingState` (`workflow-execute.ts`, n8n 2.41), shown by test/e2e/process/sleeping.ts, and for an
+ * orderly shutdown on its list of active executions, shown by test/e2e/restart.test.ts.
  *
  * @param until when to wake up; n8n may be a minute late
  * @param ifPassedOver the items that leave if n8n passes over the sleeping node
