@@ -7,23 +7,14 @@ import { freePort, HOST } from '../../n8n/ports';
 import { LEAN } from '../../n8n/settings';
 import { missingPostgres, OF_THE_MACHINE, sql } from '../cluster';
 import { missingLikeN8n3, needing, unless } from '../needs';
-import {
-	deliver,
-	inARow,
-	itemNodes,
-	manualTrigger,
-	prompts,
-	type Steps,
-	webhook,
-	withField,
-} from '../nodes';
-import { itemsOf, statesOf, succeeded } from '../run';
+import { deliver, inARow, manualTrigger, prompts, type Steps, webhook } from '../nodes';
+import { itemsOf, statesOf } from '../run';
 import { AT_ONCE, openScene, type Order } from '../scene';
 import { Stage } from '../stage';
 
 /** What n8n may be set to. */
 
-describe('an n8n with little memory for expressions, limits of time, size and concurrency, and a wrong public address', () => {
+describe('an n8n with limits of time and concurrency, and a wrong public address', () => {
 	/** Nobody is there. */
 	const DEAD = 'http://127.0.0.1:9';
 
@@ -31,39 +22,8 @@ describe('an n8n with little memory for expressions, limits of time, size and co
 		env: {
 			WEBHOOK_URL: `${DEAD}/`,
 			N8N_CONCURRENCY_PRODUCTION_LIMIT: '2',
-			N8N_EXPRESSION_ENGINE_MEMORY_LIMIT: '8',
 			EXECUTIONS_TIMEOUT: '900',
-			N8N_DEFAULT_BINARY_DATA_MODE: 'database',
-			N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE: '1',
 		},
-	});
-
-	const COUNT = 40;
-
-	/** Much text for each item: more of them together than an expression may hold. */
-	const MUCH = 500_000;
-
-	test('a run that is too large for an expression sleeps, and comes out complete', async () => {
-		scene.service.configure({ latencyMs: 8_000 });
-		const numbers = Array.from({ length: COUNT }, (_, number) => ({ number }));
-		const prompt = `={{ $json.number + ' '.padEnd(${MUCH}, 'x') }}`;
-		const prompts = withField('Prompts', 'prompt', prompt);
-		const order = scene.image({ options: AT_ONCE });
-		const run = await scene.start('Large', itemNodes('Numbers', numbers), prompts, order);
-		const execution = succeeded(await run.end());
-		expect(run.sleeps).toBeGreaterThan(1);
-		expect(statesOf(execution)).toEqual(Array(COUNT).fill('SUCCESS'));
-		expect(execution.data.resultData.runData).toHaveProperty('Prompts');
-	}, 400_000);
-
-	test("a result that is too large for n8n's database names n8n's setting", async () => {
-		const switches = [{ mediaBytes: 3 * 1024 ** 2, mediaType: 'video/mp4' }, {}];
-		const options = { downloadResults: true };
-		const execution = await scene.runImages(switches, { options });
-		const [large, small] = outputItems(execution, 'Media');
-		expect(large?.json.error).toMatch(/^n8n could not keep the result of 3 MiB: http/);
-		expect(large?.json.state).toBe('SUCCESS');
-		expect(small?.binary?.data).toMatchObject({ mimeType: 'image/png' });
 	});
 
 	test('executions of a trigger whose media host is in trouble hold no place of the concurrency limit while they sleep', async () => {
@@ -194,16 +154,6 @@ describe("n8n's protection against requests to private addresses", () => {
 		expect(scene.service.requests).toEqual([]);
 	});
 
-	test("the credential's test says that n8n refused it", async () => {
-		const { url: baseUrl, apiKey } = scene.service;
-		const verdict = await scene.client.testCredential(
-			{ ...scene.stage.credential, type: 'mediaGenerationApi' },
-			{ baseUrl, apiKey },
-		);
-		expect(verdict.status).toBe('Error');
-		expect(verdict.message).toContain('blocked because it resolves to a restricted IP address');
-	});
-
 	test('the host of a result is refused: the task is named, and what to allow', async () => {
 		const text = await told({ options: { downloadResults: true }, node: allowed });
 		expect(text).toContain('n8n does not let this node fetch the result: http://127');
@@ -277,18 +227,6 @@ onEngineV2.describe("n8n's engine v2", () => {
 		const [first] = outputItems(execution, 'Media');
 		expect(first?.binary?.data).toMatchObject({ mimeType: 'image/png' });
 		expect(scene.creates).toHaveLength(3);
-	});
-
-	test('returns at once; Get Task and Wait for Task fetch the tasks; the credits are read', async () => {
-		const created = itemsOf(await run(second, scene.image({ completion: 'return' })));
-		expect(created).toMatchObject([{ state: 'PENDING' }]);
-		const taskId = created[0]?.taskId;
-		for (const operation of ['wait', 'get']) {
-			const fetched = await run(scene.media({ resource: 'task', operation, taskId }));
-			expect(itemsOf(fetched)).toMatchObject([{ taskId, state: 'SUCCESS' }]);
-		}
-		const credits = await run(scene.stage.mediaNode('mediaGenerationCredits', 'Media', {}));
-		expect(typeof itemsOf(credits)[0]?.balance).toBe('number');
 	});
 
 	test.each([
