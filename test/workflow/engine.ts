@@ -16,6 +16,7 @@ import {
 } from 'n8n-workflow';
 
 import { MediaGenerationApi } from '../../credentials/MediaGenerationApi.credentials';
+import { forgetStates } from '../../nodes/MediaGeneration/n8n/newestState';
 import { contextOfHook, contextOfWebhook } from './contexts';
 import { credentialsHelper } from './credentials';
 import type { Express } from './express';
@@ -85,6 +86,8 @@ export function startWorkflow(
 	stored?: (tested: INode, workflow: Workflow) => IRunExecutionData,
 ) {
 	const { mode = 'trigger', host, credential } = test;
+	// The ids of executions are the same in all tests.
+	forgetStates();
 	const { workflow, tested } = buildWorkflow(test);
 	const data = { ...additionalData(credential, mode), ...host };
 	const { execution, finished, handed } = launch(workflow, mode, data, stored?.(tested, workflow));

@@ -1,5 +1,6 @@
+import type { Meaning } from '../service/meaning';
 import type { ServiceError } from '../service/serviceError';
-import type { StoredError } from './taskEntry';
+import type { StoredError } from '../shared/itemError';
 
 /** The first refusal of an item's order, and when it came, milliseconds of the clock. */
 export interface Refusal {
@@ -33,11 +34,12 @@ export interface BreakerState {
 	doubts: number;
 	/** When the first of these orders was refused. */
 	refusedAt?: number | undefined;
-	/** When the last order that was taken left, and when its answer came. */
-	taken?: { sentAt: number; at: number } | undefined;
+	/** When the last order that was taken left, and how many items were refused since. */
+	taken?: { sentAt: number } | undefined;
+	refusedItems?: number | undefined;
+	/** When the next probe may leave. */
+	probeAt?: number | undefined;
 }
-
-const NEVER = { sentAt: -Infinity, at: -Infinity };
 
 /** What a refusal means: the item has failed, it comes in again, or no item of the run will be taken. */
 export type Verdict = 'its own' | 'again' | 'of all';
@@ -74,6 +76,15 @@ export class CircuitBreaker {
 		this.state = state ?? { inVain: 0, doubts: 0 };
 	}
 
+	/** When the next probe may leave: the next round of a loop keeps to it, too. */
+	get probeAt(): number {
+		return this.state.probeAt ?? -Infinity;
+	}
+
+	set probeAt(probeAt: number) {
+		this.state.probeAt = probeAt;
+	}
+
 	toStored(): BreakerState {
 		return this.state;
 	}
@@ -101,9 +112,9 @@ export class CircuitBreaker {
 	}
 
 	/** The service took an order. */
-	taken(sentAt: number, now: number): void {
+	taken(sentAt: number): void {
 		this.alike = undefined;
-		this.state = { inVain: 0, doubts: 0, taken: { sentAt, at: now } };
+		this.state = { inVain: 0, doubts: 0, taken: { sentAt } };
 	}
 
 	/**
@@ -112,14 +123,12 @@ export class CircuitBreaker {
 	 * @param refusal of an order that is certainly not taken
 	 * @param hasTaken whether the service has taken a task of this run
 	 * @param before the first refusal of the same item
-	 * @param others the first refusals of the other items
 	 */
 	turnedDown(
 		refusal: ServiceError,
 		sentAt: number,
 		hasTaken: boolean,
 		before: Refusal | undefined,
-		others: readonly Refusal[],
 	): Verdict {
 		const { kind, statusCode, meaning } = refusal;
 		// How large a request is concerns that request alone, and so does what was not sent.
@@ -130,13 +139,19 @@ export class CircuitBreaker {
 			return this.beforeFirst(refusal) ? 'of all' : 'its own';
 		}
 		if (meaning.scope === 'account') return 'of all';
-		return before && this.isItsOwn(before, sentAt, others) ? 'its own' : 'again';
+		if (before === undefined) {
+			this.state.refusedItems = (this.state.refusedItems ?? 0) + 1;
+			return 'again';
+		}
+		return this.isItsOwn(before, sentAt, meaning) ? 'its own' : 'again';
 	}
 
-	private isItsOwn(before: Refusal, sentAt: number, others: readonly Refusal[]): boolean {
+	private isItsOwn(before: Refusal, sentAt: number, { scope }: Meaning): boolean {
 		if (this.isWatched || sentAt - before.at >= LONGEST_DISTURBANCE_MS) return true;
-		const { taken = NEVER, doubts } = this.state;
-		return taken.sentAt >= before.at || (doubts === 0 && !others.some(({ at }) => at > taken.at));
+		const { taken, doubts, refusedItems = 0 } = this.state;
+		if (taken && taken.sentAt >= before.at) return true;
+		// A disturbance does not choose an item, and does not speak of one.
+		return doubts === 0 && refusedItems <= 1 && scope === 'item';
 	}
 
 	/** Before the first task answers that are alike are counted. @returns whether they show that no item will be taken */

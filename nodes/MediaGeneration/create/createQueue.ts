@@ -6,10 +6,10 @@ import type { AccountLimits, Ticket } from './accountLimits';
 import { CircuitBreaker, type Refusal, type Verdict } from './circuitBreaker';
 import { type Entered, OrderLine, type TurnOfQueue } from './orderLine';
 import { checkPause, isOfAddress, isTooSilent, type Order, type Pause } from './patience';
-import type { StoredRun } from './storedJournal';
+import type { Stored, StoredRun } from './storedJournal';
 
 /** What a queue knows, and the queue of a later turn needs. Times are milliseconds of the clock. */
-export type QueueState = Pick<StoredRun, 'quietSince' | 'pausedUntil' | 'breaker'>;
+export type QueueState = Pick<StoredRun, 'quietSince'> & Pick<Stored, 'pausedUntil' | 'breaker'>;
 
 /** What a user's choices mean for a queue. */
 export interface QueueRules {
@@ -76,6 +76,7 @@ export class CreateQueue {
 	) {
 		const { isWatched = false, random = Math.random } = rules;
 		this.breaker = new CircuitBreaker(breaker, isWatched, random);
+		limits.pause(this.breaker.probeAt);
 		this.quietSince = quietSince;
 		// Without any answer the run would have ended before this turn.
 		this.hasAnswered = quietSince !== undefined;
@@ -127,7 +128,7 @@ export class CreateQueue {
 		const now = clock.now();
 		if (this.isOver || now >= order.until) return undefined;
 		this.checkPatience(order, now);
-		if (this.turn.isOver) return undefined;
+		if (this.turn.isOver || !order.isInWindow) return undefined;
 		const at = this.nextAt(order, now);
 		if (at <= now) {
 			this.gap.take();
@@ -168,7 +169,7 @@ export class CreateQueue {
 		const now = clock.now();
 		this.limits.accepted(ticket, now);
 		this.hasCreated = true;
-		this.breaker.taken(ticket.sentAt, now);
+		this.breaker.taken(ticket.sentAt);
 		this.goOn();
 	}
 
@@ -203,17 +204,13 @@ export class CreateQueue {
 	 * The service certainly did not take the task, and says nothing of a later time.
 	 *
 	 * @param before the first refusal of the same item
-	 * @param others the first refusals of the other items
 	 * @returns what it means. The queue admits nothing before the next call, of `ended` or `comesAgain`.
 	 */
-	turnedDown(
-		ticket: Ticket,
-		error: ServiceError,
-		before: Refusal | undefined,
-		others: readonly Refusal[],
-	): Verdict {
-		const verdict = this.breaker.turnedDown(error, ticket.sentAt, this.hasCreated, before, others);
+	turnedDown(ticket: Ticket, error: ServiceError, before: Refusal | undefined): Verdict {
+		const verdict = this.breaker.turnedDown(error, ticket.sentAt, this.hasCreated, before);
 		if (verdict === 'of all') this.close(error);
+		// The next turn goes on to ask.
+		this.turn.noteProgress();
 		return verdict;
 	}
 
@@ -221,8 +218,6 @@ export class CreateQueue {
 	comesAgain({ sentAt }: Ticket, error: ServiceError): void {
 		const now = clock.now();
 		this.limits.ended();
-		// The run goes on to ask.
-		this.turn.noteProgress();
 		this.tryLater(error, now, this.breaker.refused(sentAt, now, true));
 		this.line.wake();
 	}
@@ -245,6 +240,7 @@ export class CreateQueue {
 	private tryLater(error: ServiceError, now: number, pauseMs: number): void {
 		this.observe(error, now);
 		this.limits.pause(now + pauseMs);
+		this.breaker.probeAt = now + pauseMs;
 	}
 
 	private observe(error: ServiceError, now: number): void {

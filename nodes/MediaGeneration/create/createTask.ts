@@ -2,20 +2,19 @@ import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflo
 
 import { executionIdOf, stopSignal } from '../n8n/internals';
 import { lookForStop } from '../n8n/stops';
-import type { TurnRow } from '../n8n/turnRow';
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
 import { NOT_KNOWN } from '../report/taskErrors';
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { clock, graceAfterStop, Stopped } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
+import { errorOf, ItemError, storedError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import type { Ticket } from './accountLimits';
 import type { CreateQueue } from './createQueue';
 import type { Journal } from './journal';
 import type { TurnOfQueue } from './orderLine';
-import { errorOf, positionOf, storedError, type TaskEntry } from './taskEntry';
+import type { TaskEntry } from './taskEntry';
 
 /**
  * Whether a task may have been created, although the create failed. A create may be sent again only if there is
@@ -59,7 +58,6 @@ export class TaskCreator {
 		private readonly client: ServiceClient,
 		private readonly queue: CreateQueue,
 		private readonly journal: Journal,
-		private readonly row: Pick<TurnRow, 'note' | 'withdraw'>,
 		private readonly turn: TurnOfQueue,
 		private readonly onFailure: () => void,
 		private readonly signal = stopSignal(context),
@@ -72,9 +70,11 @@ export class TaskCreator {
 	/**
 	 * Creates the task of an entry. The task is in the journal before this returns.
 	 *
-	 * @param until when it is too late to send, milliseconds of the clock
-	 * @param deadline when nobody waits for the answer any more, milliseconds of the clock. An answer that comes later is
+	 * @param when.until when it is too late to send, milliseconds of the clock
+	 * @param when.deadline when nobody waits for the answer any more, milliseconds of the clock. An answer that comes later is
 	 *   written down, too.
+	 * @param when.isInWindow whether this turn may send the order; otherwise it only ends with the others if the service takes
+	 *   nothing for too long
 	 * @returns whether there is a task, counted as unfinished by the account's limits; false if the run orders nothing more in
 	 *   this turn, or if it is too late
 	 * @throws ItemError if there is no task, or nobody knows whether there is a task
@@ -84,15 +84,14 @@ export class TaskCreator {
 	async create(
 		entry: TaskEntry,
 		plan: CreatePlan,
-		until = Infinity,
-		deadline = Infinity,
+		{ until, deadline, isInWindow }: { until: number; deadline: number; isInWindow: boolean },
 	): Promise<boolean> {
 		const { patienceMs, timeoutMs } = plan;
 		let wasSent = false;
 		for (let isFirst = false; ; isFirst = true) {
 			const lastAt = Math.min(until, deadline);
 			const { refused } = entry;
-			const order = { patienceMs, timeoutMs, until: lastAt, refused, isFirst };
+			const order = { patienceMs, timeoutMs, until: lastAt, refused, isFirst, isInWindow };
 			const entered = await settled(this.queue.enter(order));
 			if ('error' in entered) throw wasSent ? entered.error : whyNot(entry, entered.error);
 			const ticket = entered.value;
@@ -111,7 +110,6 @@ export class TaskCreator {
 					break;
 				case 'turnedDown':
 					if (!this.turnDown(entry, ticket, sent.error)) break;
-					await this.row.withdraw(positionOf(entry));
 					throw sent.error;
 				case 'unknown':
 					this.onFailure();
@@ -122,16 +120,12 @@ export class TaskCreator {
 					this.queue.ended();
 					throw sent.error;
 			}
-			// The order was certainly not taken: it is not in doubt if n8n is killed now.
-			await this.row.withdraw(positionOf(entry));
 		}
 	}
 
 	/** @returns whether the item is refused for good; otherwise it comes in again */
 	private turnDown(entry: TaskEntry, ticket: Ticket, error: ServiceError): boolean {
-		const { entries } = this.journal;
-		const others = entries.flatMap((other) => (other === entry ? [] : (other.refused ?? [])));
-		if (this.queue.turnedDown(ticket, error, entry.refused, others) === 'again') {
+		if (this.queue.turnedDown(ticket, error, entry.refused) === 'again') {
 			entry.refused ??= { at: clock.now(), error: storedError(ItemError.from(error)) };
 			this.queue.comesAgain(ticket, error);
 			return false;
@@ -142,8 +136,7 @@ export class TaskCreator {
 	}
 
 	/**
-	 * Sends one request. The journal and the row of the turn have the entry before the request leaves, and the journal has its
-	 * task when the answer is there. If the execution is stopped, or the deadline is over, the request goes on, so that its
+	 * Sends one request. The journal has the entry before the request leaves, and its task when the answer is there. If the execution is stopped, or the deadline is over, the request goes on, so that its
 	 * answer is written down whenever it comes.
 	 *
 	 * @throws Stopped if the execution was stopped
@@ -164,12 +157,7 @@ export class TaskCreator {
 		const isLate = () =>
 			queue.isOver || queue.isPaused || turn.isOver || clock.now() >= Math.min(until, deadline);
 		if (isLate()) return { outcome: 'notSent' };
-		const noted = await settled(this.row.note(positionOf(entry)));
 		if (this.signal?.aborted) throw new Stopped();
-		// Without the note nobody would know of the order if n8n were killed.
-		if ('error' in noted) turn.end();
-		if ('error' in noted || isLate()) return { outcome: 'notSent' };
-		turn.noteOrder();
 		this.journal.sending(entry, plan.estimatedCostUsd);
 		const answered = new AbortController();
 		const late = deadline < Infinity ? [lateAt(deadline, answered.signal)] : [];

@@ -1,14 +1,15 @@
 import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 
 import { executionIdOf, internalsOf, isSupplied, nodeContext, retriedBy } from '../n8n/internals';
+import { rememberState } from '../n8n/newestState';
 import { JOURNAL } from '../n8n/storedExecution';
 import { stretchOf } from '../n8n/stretch';
 import type { RunPlan, RunSettings } from '../plan/planRun';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
 import { clock } from '../shared/clock';
-import { readStored } from '../shared/json';
-import { type Beginning, beginningOf, executionsBefore } from './executionsBefore';
+import { type Beginning, beginningOf, executionsBefore, newestOf, WHOLE } from './beginning';
+import type { QueueState } from './createQueue';
 import { replanned } from './replanned';
 import {
 	endedRun,
@@ -18,26 +19,15 @@ import {
 	sleepingRun,
 	type Stored,
 	type StoredRun,
-	type TurnBefore,
-	type TurnId,
-	VERSION,
 } from './storedJournal';
 import { mayOrder, readAgain, reopened, type TaskEntry, taskIdsIn } from './taskEntry';
 
-/** The name of the function that gives the whole journal to the next try in the same process. */
-const WHOLE = 'whole';
+/** A window has so many orders at least: as many as *Max Tasks at the Same Time* lets be unfinished, as a rule. */
+const LEAST_WINDOW = 10;
 
-/**
- * What is stored of a node, or what this process knows of it.
- *
- * @throws UserError if another version of this package wrote it
- */
-function storedIn({ [JOURNAL]: kept }: IDataObject): Stored {
-	if (kept === undefined) return { version: VERSION, runs: {}, executions: [] };
-	const { [WHOLE]: whole } = kept as { [WHOLE]?: () => unknown };
-	const present = typeof whole === 'function' ? whole() : kept;
-	return readStored<Stored>(JSON.parse(JSON.stringify(present)), VERSION);
-}
+/** A window has this many times what the turn before has ordered in a minute. */
+const WINDOW_FACTOR = 2;
+const MINUTE_MS = 60_000;
 
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };
@@ -59,12 +49,16 @@ export class Journal {
 	/** In the order of the items. */
 	entries: TaskEntry[];
 
+	/** Whether n8n has handed out an older state than that of the last sleep, which the process remembers. */
+	readonly isOutdated: boolean;
+
 	/** Whether what has failed is tried again. */
 	private mayFailAgain = true;
 
 	private readonly run: StoredRun;
 	private readonly node: Stored;
 	private readonly execution: string;
+	private readonly runIndex: number;
 
 	/** How many orders this turn has sent that the service has certainly not refused. */
 	private ordered = 0;
@@ -75,34 +69,39 @@ export class Journal {
 	/** To be set if the run is refused because nothing is known of what it has ordered before. */
 	isLost = false;
 
-	/** @throws UserError if another version of this package wrote the journal */
+	/**
+	 * @param begunAt when the turn began, milliseconds of the clock
+	 * @throws UserError if another version of this package wrote the journal
+	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
-		now = clock.now(),
+		private readonly begunAt = clock.now(),
 	) {
 		// Calls of a supplied tool at the same time may share a run, and n8n repeats such a call as another run.
 		const store = isSupplied(context) ? {} : nodeContext(context);
 		// *Task ID* may name this execution, from this workflow only.
 		store.workflowId = context.getWorkflow().id;
-		const stored = storedIn(store);
-		const present = internalsOf(context).runIndex ?? 0;
-		const known = stored.runs[present];
+		const runIndex = internalsOf(context).runIndex ?? 0;
 		const execution = String(executionIdOf(context));
+		const { stored, isOutdated } = newestOf(context, store, runIndex, execution);
+		const known = stored.runs[runIndex];
 		const earlier = executionsBefore(context, execution);
+		this.runIndex = runIndex;
 		this.execution = execution;
 		this.node = { ...stored, executions: [...earlier, execution] };
 		this.beginning = beginningOf(known, execution);
-		this.run = known ?? newRun(execution, stretchOf(context).isStored, now);
+		this.run = known ?? newRun(execution, stretchOf(context).isStored, begunAt);
+		this.isOutdated = isOutdated;
 		const { isAsleep, wakeAt } = this.run;
 		this.isLater = isAsleep || (this.run.execution === execution && wakeAt !== undefined);
 		this.entries = revivedEntries(context, this.run);
-		this.begin(earlier, now);
+		this.begin(earlier, begunAt);
 		// n8n stores what this says when it stores the execution. It does not go back to an earlier run.
 		store[JOURNAL] = {
 			executions: this.node.executions,
-			toJSON: () => this.toStored(present, this.isEnded && !this.hasTriesLeft),
+			toJSON: () => this.toStored(this.isEnded && !this.hasTriesLeft),
 			// n8n may try once more, after a wake, what has had all its tries.
-			[WHOLE]: () => this.toStored(present, false),
+			[WHOLE]: () => this.toStored(false),
 		};
 	}
 
@@ -121,10 +120,11 @@ export class Journal {
 		if (this.mayFailAgain) this.entries = this.entries.map(reopened);
 	}
 
-	/** An execution has tries of its own, a time limit of its own, and turns of its own, which have notes. */
+	/** An execution has tries of its own, a time limit of its own, and turns of its own, which have rows. */
 	private beginInAnotherExecution(now: number): void {
 		const { run } = this;
-		Object.assign(run, { tries: 0, startedAt: now, turn: Math.max(1, run.turn) });
+		const turn = Math.max(1, run.turn);
+		Object.assign(run, { tries: 0, startedAt: now, turn, hasEnded: undefined });
 		// A retry that n8n has killed before it stored anything has left the state of the execution that it retried.
 		const retried = retriedBy(this.context) ?? run.execution;
 		this.goOnFrom([...new Set([run.execution, retried])], run.turn);
@@ -133,20 +133,14 @@ export class Journal {
 
 	/** @param executions each one was retried by the next one, and the last one by this one */
 	private goOnFrom(executions: readonly string[], turn: number): void {
-		this.run.before.push(
-			...executions.map((execution, index) => ({
-				execution,
-				turn,
-				claimant: executions[index + 1] ?? this.execution,
-			})),
-		);
+		const { window } = this.run;
+		this.run.before.push(...executions.map((execution) => ({ execution, turn, window })));
 	}
 
-	private toStored(present: number, isEnded: boolean): Stored {
-		const { entries, rows, before } = this;
-		const run = { ...this.run, rows, before };
+	private toStored(isEnded: boolean): Stored {
+		const { entries, run } = this;
 		const stored = isEnded ? endedRun(run, entries) : sleepingRun(run, entries);
-		return { ...this.node, runs: this.isLost ? {} : { [present]: stored } };
+		return { ...this.node, runs: this.isLost ? {} : { [this.runIndex]: stored } };
 	}
 
 	/** To be called when the run goes on in this execution: a try that fails before leaves all as it was. */
@@ -159,14 +153,9 @@ export class Journal {
 		return this.run.tries + 1 < triesOf(this.context.getNode());
 	}
 
-	/** The turns that this run goes on from. When it has ordered something, nobody else goes on from them. */
-	get before(): TurnBefore[] {
-		return this.hasOrdered ? [] : this.run.before;
-	}
-
-	/** Whether this turn has ordered something, or may have. */
-	get hasOrdered(): boolean {
-		return this.ordered > 0;
+	/** What n8n stores of the run itself. */
+	get state(): Readonly<StoredRun> {
+		return this.run;
 	}
 
 	/** Whether something may be ordered, now or when a task has failed. */
@@ -177,10 +166,11 @@ export class Journal {
 		);
 	}
 
-	/** Leaves the turn to another wake, which has begun it. */
-	standAside(turn: number, wakeAt: number): void {
-		this.run.before.push({ execution: this.execution, turn, hasBegun: true });
-		this.fallAsleep(wakeAt);
+	/** Leaves the turn to another wake, which has begun it. @param wakeAt milliseconds of the clock */
+	standAside(wakeAt: number): void {
+		const { turn, window } = this.run;
+		this.run.before.push({ execution: this.execution, turn, window, hasBegun: true });
+		this.sleepUntil(wakeAt, window);
 	}
 
 	/** Takes up a plan that was made anew. */
@@ -202,23 +192,15 @@ export class Journal {
 		return this.run.executionStartedAt ?? this.run.startedAt;
 	}
 
-	get turn(): number {
-		return this.run.turn;
-	}
-
-	/** What was known when the run went to sleep last. */
-	get lastSleep(): Pick<StoredRun, 'wakeAt' | 'idleMs'> {
-		return this.run;
-	}
-
 	/** What the queue of creates knows, and a later turn needs. */
-	get queue(): Pick<StoredRun, 'quietSince' | 'pausedUntil' | 'breaker' | 'limits'> {
-		return { ...this.run, pausedUntil: this.node.pausedUntil };
+	get queue(): QueueState & Pick<StoredRun, 'limits'> {
+		const { pausedUntil, breaker } = this.node;
+		return { ...this.run, pausedUntil, breaker };
 	}
 
 	set queue({ quietSince, pausedUntil, breaker, limits }) {
-		Object.assign(this.run, { quietSince, breaker, limits });
-		this.node.pausedUntil = pausedUntil;
+		Object.assign(this.run, { quietSince, limits });
+		Object.assign(this.node, { pausedUntil, breaker });
 	}
 
 	/** The entries of an item. */
@@ -267,34 +249,42 @@ export class Journal {
 		this.ordered--;
 	}
 
-	/** @param wakeAt milliseconds of the clock @param idleMs as `StoredRun` has it */
-	fallAsleep(wakeAt: number, idleMs?: number): void {
-		const { run } = this;
+	/** To be called before the run sleeps at the end of its turn. @param wakeAt milliseconds of the clock */
+	fallAsleep(wakeAt: number): void {
+		const minutes = Math.max(1, (clock.now() - this.begunAt) / MINUTE_MS);
+		const twice = Math.ceil((WINDOW_FACTOR * this.ordered) / minutes);
+		this.sleepUntil(wakeAt, Math.max(LEAST_WINDOW, twice));
+		rememberState(this.context, this.run.turn, this.toStored(false));
+	}
+
+	/** To be called before a run sleeps so that n8n stores it before it orders. @param wakeAt milliseconds of the clock */
+	sleepFirst(wakeAt: number): void {
+		this.sleepUntil(wakeAt, this.run.window ?? LEAST_WINDOW);
+		rememberState(this.context, this.run.turn, this.toStored(false));
+	}
+
+	private sleepUntil(wakeAt: number, window: number | undefined): void {
 		const { startedAt: executionStartedAt } = stretchOf(this.context);
-		Object.assign(run, { isAsleep: true, wakeAt, idleMs, executionStartedAt, turn: run.turn + 1 });
+		const turn = this.run.turn + 1;
+		Object.assign(this.run, { isAsleep: true, wakeAt, executionStartedAt, turn, window });
 	}
 
-	/**
-	 * The turns whose rows n8n needs no more at the end. As long as this run has ordered nothing, another retry may need the
-	 * notes of the turns before.
-	 */
-	get rows(): TurnId[] {
-		const { rows, before } = this.run;
-		const over = before.map(({ execution, turn }): TurnId => [execution, turn]);
-		return this.hasOrdered ? [...rows, ...over] : rows;
+	/** To be called when a run ends: n8n may run an older state of the execution later. */
+	rememberEnd(): void {
+		// n8n has no older state of an execution that it has never stored.
+		if (!this.isLater && !stretchOf(this.context).isStored) return;
+		const turn = this.run.turn + 1;
+		const ended = { ...sleepingRun(this.run, this.entries), isAsleep: true, hasEnded: true, turn };
+		rememberState(this.context, turn, { ...this.node, runs: { [this.runIndex]: ended } });
 	}
 
-	/** To be called when this turn has written its row. */
-	noteRow(): void {
-		this.run.rows.push([this.execution, this.turn]);
+	/** To be called when it is settled what the turns before may have ordered. */
+	noteSettled(): void {
+		this.run.before = [];
 	}
 
-	/** @returns the rows but for that of this turn: n8n has stored what the turns before have done */
-	dropEarlierRows(): TurnId[] {
-		const { run, execution } = this;
-		const isPresent = ([of, turn]: TurnId) => of === execution && turn === run.turn;
-		const earlier = run.rows.filter((row) => !isPresent(row));
-		run.rows = run.rows.filter(isPresent);
-		return earlier;
+	/** To be called when this turn has written a row. @param windows how many windows of orders it has begun */
+	noteBegun(windows: number): void {
+		this.run.begun = { execution: this.execution, turn: this.run.turn, windows };
 	}
 }

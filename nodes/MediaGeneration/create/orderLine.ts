@@ -7,7 +7,6 @@ export interface TurnOfQueue {
 	readonly maySleep: boolean;
 	readonly isOver: boolean;
 	pause(until: number): void;
-	noteOrder(): void;
 	noteProgress(): void;
 	end(): void;
 	readonly alarm: { wait(at: number): { woken: Promise<void>; wake: () => void } };

@@ -14,6 +14,8 @@ export interface Order {
 	until: number;
 	/** The first refusal of the item, if it was refused. */
 	refused?: Refusal | undefined;
+	/** Whether this turn may send the order. */
+	isInWindow: boolean;
 	/** Whether the order goes before the others, because it was sent before. */
 	isFirst?: boolean;
 }

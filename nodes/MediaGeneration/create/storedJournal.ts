@@ -10,16 +10,23 @@ import { isSame } from '../shared/json';
 import type { BreakerState } from './circuitBreaker';
 import { begunAnew, fail, lacksFile, type TaskEntry } from './taskEntry';
 
-/** A turn: its execution and its number. */
-export type TurnId = [execution: string, turn: number];
-
-/** A turn that a run goes on from: n8n may not have stored what that turn has ordered. */
-export interface TurnBefore {
+/** A turn: its execution, and its number in this run of the node. */
+export interface TurnId {
 	execution: string;
 	turn: number;
-	/** The execution in whose name the run claims the orders; undefined if the turn is one of the same execution. */
-	claimant?: string;
-	/** Whether the turn has certainly begun: without its row nobody knows what it has done. */
+}
+
+/** A turn that has written rows. */
+export interface BegunTurn extends TurnId {
+	/** How many windows of orders it has begun. */
+	windows: number;
+}
+
+/** A turn that a run goes on from: n8n has not stored what that turn has ordered. */
+export interface TurnBefore extends TurnId {
+	/** How many orders a window of that turn has; undefined for any number. */
+	window?: number | undefined;
+	/** Whether that turn has certainly begun: its row may be gone by now. */
 	hasBegun?: boolean;
 }
 
@@ -41,19 +48,17 @@ export interface StoredRun {
 	turn: number;
 	/** When the run is to be woken. */
 	wakeAt?: number;
-	/** How long the run was awake since an order was taken or a task ended, if it sleeps until n8n's next look only. */
-	idleMs?: number | undefined;
+	/** Whether the run has ended: only the process remembers such a state. */
+	hasEnded?: boolean;
 	/** Since when nothing was created, and no task has ended, although something is to be ordered. */
 	quietSince?: number | undefined;
-	/** Until when the service has asked to send nothing. */
-	pausedUntil?: number | undefined;
-	/** What orders in vain have told. */
-	breaker?: BreakerState | undefined;
 	/** What was learnt of the account's limits. */
 	limits?: IDataObject | undefined;
-	/** The turns whose rows are in n8n's store. */
-	rows: TurnId[];
-	/** The turns that the run goes on from, until it has ordered something itself. */
+	/** The last turn that has written its row. */
+	begun?: BegunTurn | undefined;
+	/** How many orders a window of the next turn has; undefined for any number. */
+	window?: number | undefined;
+	/** The turns that the run goes on from. */
 	before: TurnBefore[];
 	settings?: RunSettings | undefined;
 	/** What the plans of all entries have in common. */
@@ -68,8 +73,9 @@ export interface Stored {
 	runs: Record<number, StoredRun>;
 	/** The executions in which this was written: of a retry the retried ones come first. */
 	executions: string[];
-	/** A pause that the service asks for, which the next round of a loop observes, too. */
+	/** What the service was seen to do, which the next round of a loop knows, too: a pause that it asks for, and its refusals. */
 	pausedUntil?: number | undefined;
+	breaker?: BreakerState | undefined;
 	/** Whether the service has taken a task of the node: from then on a refusal may be a disturbance. */
 	hasCreated?: boolean;
 }
@@ -80,7 +86,7 @@ export const VERSION = 1;
 /** A run of which nothing is known. @param isStored whether n8n has stored something of the execution before */
 export const newRun = (execution: string, isStored: boolean, now: number): StoredRun => ({
 	...{ execution, startedAt: now, isAsleep: false, tries: 0, turn: isStored ? 1 : 0 },
-	...{ rows: [], before: [], entries: [] },
+	...{ before: [], entries: [] },
 });
 
 /** What n8n stores of a run that is not at its end. */

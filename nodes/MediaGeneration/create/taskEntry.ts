@@ -6,15 +6,9 @@ import { type CreatePlan, isAwaited, referenceOf, type TaskPlan } from '../plan/
 import { NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import { hasEnded, type TaskRecord } from '../service/taskRecord';
-import { ItemError } from '../shared/itemError';
+import { ItemError, type StoredError, storedError } from '../shared/itemError';
 import { isCutDataUri } from '../shared/media';
 import type { Refusal } from './circuitBreaker';
-import type { TurnId } from './storedJournal';
-
-/** An error as plain data, as n8n stores it. */
-export type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'> & {
-	endsBatch?: boolean | undefined;
-};
 
 /** When a failed task is created again (option *Retry Failed Tasks*), and the error if that comes to nothing. */
 export interface OrderAgain {
@@ -39,8 +33,8 @@ export interface TaskEntry {
 	/** `free`: there is no task. `sent`: an order was sent, and its answer is not known. `created`: there is a task. */
 	state: 'free' | 'sent' | 'created';
 	taskId?: string | undefined;
-	/** The turn that was killed or stopped, and may have created the task. */
-	doubtIn?: TurnId | undefined;
+	/** The execution that was killed or stopped in a turn that may have created the task. */
+	doubtIn?: string | undefined;
 	/** The first refusal of the order, if the order is to be sent again. */
 	refused?: Refusal | undefined;
 	/** The answer to the order, and the model and the input that were sent. */
@@ -121,36 +115,6 @@ export function readAgain(entry: TaskEntry): TaskEntry {
 	return end === 'result' && task !== undefined && !hasFiles ? begunAnew(entry) : entry;
 }
 
-/**
- * Takes over what another execution has stored of the task at the same position.
- *
- * @param entry without a task so far, or in doubt
- */
-export function takeOver(entry: TaskEntry, known: TaskEntry | undefined, execution: string): void {
-	const isOpen =
-		entry.plan?.kind === 'create' &&
-		entry.taskId === undefined &&
-		(entry.state === 'free' || entry.doubtIn?.[0] === execution);
-	if (known === undefined || !isOpen) return;
-	const { state, taskId, record, sent, costUsd, createdAt, failed } = known;
-	// That task has failed, and another task is to be created in its place.
-	if (taskId !== undefined && entry.failed?.includes(taskId)) return;
-	// It is known now what became of the order, so an error that said otherwise is no end any more.
-	if (entry.doubtIn !== undefined) Object.assign(entry, { end: undefined, error: undefined });
-	Object.assign(entry, {
-		state,
-		taskId,
-		record,
-		sent,
-		costUsd,
-		createdAt,
-		failed,
-		doubtIn: undefined,
-	});
-	if (state !== 'created') return;
-	Object.assign(entry, { again: undefined, task: undefined });
-}
-
 const isCharged = (task: TaskRecord | undefined) =>
 	task?.state === 'FAILURE' && (task.creditsConsumed ?? 0) > 0;
 
@@ -168,16 +132,6 @@ export function freeAfterFailure(entry: TaskEntry): void {
 	delete entry.troubleAt;
 }
 
-/** An error as n8n stores it: plain data, from which `errorOf` makes the error again. */
-export function storedError(error: ItemError): StoredError {
-	const { message, description, statusCode, task, endsBatch } = error;
-	return { message, description, statusCode, task, ...(endsBatch && { endsBatch }) };
-}
-
-/** The error of plain data. */
-export const errorOf = (error: StoredError | undefined): ItemError =>
-	new ItemError(error?.message ?? 'Nothing is known of this item', error);
-
 /** Ends an entry with an error. */
 export function fail(entry: TaskEntry, error: ItemError): void {
 	entry.error = storedError(error);
@@ -187,6 +141,16 @@ export function fail(entry: TaskEntry, error: ItemError): void {
 /** Whether the entry has no task yet, and may get a task. */
 export const isToOrder = ({ plan, state, end }: TaskEntry): boolean =>
 	plan?.kind === 'create' && state === 'free' && end === undefined;
+
+/**
+ * What is to be ordered, in the order in which the windows of a turn take it: what the service has refused comes last.
+ *
+ * @param entries as they were when the turn began: a retry of a killed turn finds the same windows
+ */
+export function toOrderIn(entries: readonly TaskEntry[]): TaskEntry[] {
+	const left = entries.filter(isToOrder);
+	return [...left.filter(({ refused }) => !refused), ...left.filter(({ refused }) => refused)];
+}
 
 /** Whether the run has a task of this entry, or may have one: it is never ordered again, whatever the parameters say. */
 export const isOrdered = ({ plan, state }: TaskEntry): boolean =>
@@ -206,8 +170,8 @@ export function mayOrder(entry: TaskEntry): boolean {
 }
 
 /** The error of an item whose order may have been sent. It is never sent again: it may be paid for. */
-export function inDoubt({ itemIndex }: CreatePlan, turn: TurnId | undefined): ItemError {
-	if (turn === undefined) {
+export function inDoubt({ itemIndex }: CreatePlan, execution: string | undefined): ItemError {
+	if (execution === undefined) {
 		return new ItemError(`${NOT_KNOWN}. Its answer was lost in an earlier try`, {
 			description:
 				'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.',
@@ -216,7 +180,7 @@ export function inDoubt({ itemIndex }: CreatePlan, turn: TurnId | undefined): It
 	return new ItemError(
 		`${NOT_KNOWN}. Its execution was killed or stopped in a turn that may have sent it`,
 		{
-			description: `Look in n8n's log for a line with 'created task' and '(execution ${turn[0]}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Wait for Task and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
+			description: `Look in n8n's log for a line with 'created task' and '(execution ${execution}, item ${itemIndex + 1})'. If there is such a line, fetch the result with Wait for Task and the id in the line. If there is none, look at the tasks of your account before you run this item again.`,
 		},
 	);
 }

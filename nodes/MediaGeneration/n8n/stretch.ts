@@ -4,21 +4,22 @@ import { clock } from '../shared/clock';
 import { internalsOf, modeOf, settingsOf } from './internals';
 import { JOURNAL } from './storedExecution';
 
+/** n8n runs nodes one after the other. After a longer pause the execution was woken, or retried. */
+const LONGEST_PAUSE_MS = 5_000;
+
 /**
- * The time in which an execution is awake: rounds of a loop and nodes one after the other share it. n8n stores what they do
- * at its end. All times are milliseconds of the clock.
+ * The time in which an execution is awake: rounds of a loop and nodes one after the other share it, nodes of others, too.
+ * n8n stores what they do at its end. All times are milliseconds of the clock.
  */
 export interface Stretch {
-	/** When the first run of this package began in it. */
-	readonly beganAt: number;
+	/** When the execution began, or n8n woke it last. */
+	beganAt: number;
 	/** Whether n8n had stored something of the execution when it began: what kills the execution then leaves that. */
 	readonly isStored: boolean;
 	/** When the execution began, as far as known. */
 	startedAt: number;
 	/** When n8n woke the execution, if a run of this package was asleep. */
 	wokenAt?: number;
-	/** When the first order was sent that n8n has not stored yet. */
-	orderedAt?: number;
 }
 
 /** n8n reads the data of an execution from its database each time that it wakes the execution, so they tell a stretch. */
@@ -33,7 +34,8 @@ export function stretchOf(context: IExecuteFunctions): Stretch {
 	const { contextData = {} } = runExecutionData?.executionData ?? {};
 	const isStored = Object.values(contextData).some((kept) => kept[JOURNAL] !== undefined);
 	const startedAt = Math.min(now, startOf(context));
-	const begun: Stretch = { beganAt: now, isStored, startedAt };
+	const beganAt = Math.min(now, now - Date.now() + awakeSince(context));
+	const begun: Stretch = { beganAt, isStored, startedAt };
 	if (runExecutionData) stretches.set(runExecutionData, begun);
 	return begun;
 }
@@ -41,8 +43,23 @@ export function stretchOf(context: IExecuteFunctions): Stretch {
 /** To be called when n8n has woken a run. @param startedAt when the execution began, as the run knew when it fell asleep */
 export function noteWoken(context: IExecuteFunctions, startedAt: number): void {
 	const stretch = stretchOf(context);
-	stretch.wokenAt ??= stretch.beganAt;
+	if (stretch.wokenAt === undefined) stretch.wokenAt = stretch.beganAt = clock.now();
 	stretch.startedAt = Math.min(stretch.startedAt, startedAt);
+}
+
+/** @returns since when nodes run without a pause, milliseconds since 1970 */
+function awakeSince(context: IExecuteFunctions): number {
+	const { runData = {} } = internalsOf(context).runExecutionData?.resultData ?? {};
+	const spans = Object.values(runData)
+		.flat()
+		.map(({ startTime, executionTime }) => ({ from: startTime, until: startTime + executionTime }))
+		.sort((one, other) => other.until - one.until);
+	let since = Date.now();
+	for (const { from, until } of spans) {
+		if (since - until > LONGEST_PAUSE_MS) break;
+		since = Math.min(since, from);
+	}
+	return since;
 }
 
 /**

@@ -2,8 +2,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 import { randomUUID } from 'crypto';
 
 import { clock } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
-import { Semaphore, settled } from '../shared/promises';
+import { settled } from '../shared/promises';
 import { executionIdOf, isSupplied, runNumber, stopSignal } from './internals';
 import { LedgerRow } from './ledgerRow';
 
@@ -11,41 +10,24 @@ import { LedgerRow } from './ledgerRow';
 const MOST_TRIES = 10;
 const PAUSE_MS = 5_000;
 
-export const NOTHING_ORDERED =
-	'No more tasks were created here: both executions would order the same tasks. Look for the retry in the list of executions, and retry that execution if it has failed.';
+/** Among so many executions after a retried one its first retry is looked for. */
+const MOST_CANDIDATES = 1_000;
 
-/** The error of an execution that n8n has woken although a retry orders what is left. */
-export const retryGoesOn = () =>
-	new ItemError('A retry of this execution goes on with its tasks', {
-		description: `${NOTHING_ORDERED} When n8n has just started, it lists some runs as crashed that it wakes by itself: wait a minute before you retry them.`,
-	});
+const claimBy = (execution: string): string => `claimed by ${execution}`;
 
 /**
- * What n8n's database knows of a turn before n8n stores its end: that the turn orders, and which orders were about to be
- * sent. n8n stores what a turn has done when the turn ends, so nothing else is left of a turn that was killed. The primary
- * key of the database lets one process write the row.
+ * What n8n's database knows of a turn before n8n stores its end: that the turn has begun, and how many windows of orders.
+ * n8n stores what a turn has done when the turn ends, so nothing else is left of a turn that was killed. Each window has a
+ * row, and the primary key of the database lets one process write the row.
  *
  * If nothing of an execution was stored before, n8n begins the workflow anew, and the nodes before may give other items. So
- * the first turns of such an execution share a row, turn 0, without orders: a retry that finds the row orders nothing.
+ * the first turns of such an execution share a row, turn 0: a retry that finds the row orders nothing.
  *
  * Each method asks again for 50 s while the store fails, and throws the database's error then; Stopped if the execution
  * was stopped.
  */
 export class TurnRow {
-	/** Whether a retry has claimed the orders while this turn ordered. */
-	isTaken = false;
-
-	/** Whether this turn has written the row. */
-	hasBegun = false;
-
-	private readonly row: LedgerRow;
 	private readonly run: number;
-	private readonly writer = `written by ${randomUUID()}`;
-	private readonly noted = new Set<string>();
-	private waiting: string[] = [];
-	private failure: { error: unknown } | undefined;
-	private readonly oneAtATime = new Semaphore(1);
-	private readonly claims: LedgerRow[] = [];
 
 	/**
 	 * @param turn the number of the turn in this run of the node
@@ -53,105 +35,70 @@ export class TurnRow {
 	 */
 	constructor(
 		private readonly context: IExecuteFunctions,
-		readonly turn: number,
-		readonly execution = String(executionIdOf(context)),
+		private readonly turn: number,
+		private readonly execution = String(executionIdOf(context)),
 	) {
 		this.run = runNumber(context);
-		const name =
-			turn === 0 ? `first turn of ${execution}` : `turn ${turn} of ${execution}.${this.run}`;
-		this.row = new LedgerRow(context, name);
 	}
 
-	/** Writes the row. @returns whether this turn may order; otherwise another process has written the row */
-	async begin(): Promise<boolean> {
-		if (!this.isKept) return true;
-		this.hasBegun = await this.insert(this.row, this.writer);
-		return this.hasBegun;
+	/** @param window the number of the window in the turn, from 0 */
+	private rowOf(window: number): LedgerRow {
+		const { context, turn, execution, run } = this;
+		const name = turn === 0 ? `first turn of ${execution}` : `turn ${turn} of ${execution}.${run}`;
+		return new LedgerRow(context, window === 0 ? name : `window ${window} of ${name}`);
+	}
+
+	private get claimRow(): LedgerRow {
+		return new LedgerRow(this.context, `retry of ${this.execution}.${this.run}`);
 	}
 
 	/**
-	 * To be called before an order is sent. What comes together is written together.
+	 * Writes the row of a window.
 	 *
-	 * @throws ItemError if a retry has claimed the execution: it orders what is not noted
+	 * @param window its number in the turn, from 0
+	 * @returns whether this call has written the row; otherwise nothing may be ordered
 	 */
-	async note(position: string): Promise<void> {
-		if (this.turn === 0 || !this.isKept || this.noted.has(position)) return;
-		this.waiting.push(position);
-		await this.oneAtATime.run(async () => {
-			if (this.noted.has(position)) return;
-			// A store that has failed for so long is not asked again for each order of this turn.
-			if (this.failure) throw this.failure.error;
-			const positions = this.waiting;
-			this.waiting = [];
-			const written = await settled(this.ask(async () => await this.row.add(...positions)));
-			if ('error' in written) {
-				this.failure = written;
-				throw written.error;
-			}
-			for (const each of positions) this.noted.add(each);
-		});
-		if (!(await this.isClaimed())) return;
-		this.isTaken = true;
-		throw retryGoesOn();
+	async begin(window = 0): Promise<boolean> {
+		return !this.isKept || (await this.insert(this.rowOf(window), `written by ${randomUUID()}`));
+	}
+
+	/** How many windows of the turn have begun. */
+	async windows(): Promise<number> {
+		let windows = 0;
+		while (await this.hasRow(this.rowOf(windows))) windows++;
+		return windows;
+	}
+
+	/** @param windows how many windows of the turn have begun */
+	async clear(windows: number): Promise<void> {
+		if (!this.isKept) return;
+		// The first row last: it says that the turn has begun.
+		for (let window = windows - 1; window >= 0; window--) await this.rowOf(window).clear();
 	}
 
 	/**
-	 * To be called when a noted order was certainly not taken. Before it returns, the same order is not to be noted again.
-	 * While the store fails the note stays: an order too many is in doubt after a kill, and none too few.
-	 */
-	async withdraw(position: string): Promise<void> {
-		if (!this.noted.delete(position)) return;
-		await this.oneAtATime.run(async () => await settled(this.row.remove([position])));
-	}
-
-	/** Which of these orders were about to be sent. */
-	async notesOf(positions: readonly string[]): Promise<string[]> {
-		return await this.ask(async () => await this.row.which(positions));
-	}
-
-	/** Whether somebody has begun the turn. */
-	async isBegun(): Promise<boolean> {
-		return this.isKept && (await this.ask(async () => await this.row.size())) > 0;
-	}
-
-	/**
-	 * Claims the orders of an execution: of several retries one may order, and the execution itself no more. It looks for a
-	 * claim after each of its notes, and the retry reads these notes after its claim: so one of the two sees the other.
+	 * Claims the orders of the execution for a retry of it: the first retry goes on.
 	 *
-	 * @param claimant in whose name: a retry that goes on from another retry has the claim of that retry
-	 * @returns whether the claimant has the claim
+	 * @param claimant the execution that claims them
+	 * @returns whether it has the claim
 	 */
-	async claim(execution: string, claimant: string): Promise<boolean> {
-		// A row tells what it has by being added to, which its owner may see. So a claim has a second row, whose name tells
-		// the claimant.
-		const mark = this.claimRowOf(execution, ` by ${claimant}`);
-		if ((await this.ask(async () => await mark.size())) > 0) return true;
-		const row = this.claimRowOf(execution);
-		if (!(await this.insert(row, `claimed by ${claimant}`))) return false;
-		this.claims.push(mark, row);
-		await this.ask(async () => await mark.insert());
-		return true;
+	async claim(claimant: string): Promise<boolean> {
+		return !this.isKept || (await this.insert(this.claimRow, claimBy(claimant)));
 	}
 
-	/** Leaves the way to another retry: this one has ordered nothing. What it has in the name of another retry stays. */
-	async giveWay(): Promise<void> {
-		// A retry of this execution may rely on these claims.
-		if (this.claims.length === 0 || (await this.isClaimed())) return;
-		for (const row of this.claims.splice(0)) await row.clear();
+	/** Whether a retry has claimed the orders of the execution. */
+	async isClaimed(): Promise<boolean> {
+		return await this.hasRow(this.claimRow);
 	}
 
-	/** Whether a retry has claimed the orders of this execution. */
-	private async isClaimed(): Promise<boolean> {
-		return await this.ask(async () => (await this.claimRowOf(this.execution).size()) > 0);
-	}
-
-	/** Removes the row. */
-	async clear(): Promise<void> {
-		if (this.isKept) await this.row.clear();
-	}
-
-	private claimRowOf(execution: string, claimant = ''): LedgerRow {
-		return new LedgerRow(this.context, `retry of ${execution}.${this.run}${claimant}`);
+	/** The retry that has the claim; undefined if it cannot be told. */
+	async claimant(): Promise<string | undefined> {
+		const first = Number(this.execution) + 1;
+		if (!Number.isSafeInteger(first)) return undefined;
+		const candidates = Array.from({ length: MOST_CANDIDATES }, (_, index) => `${first + index}`);
+		const claims = candidates.map(claimBy);
+		const [claim] = await this.ask(async () => await this.claimRow.which(claims));
+		return candidates[claims.indexOf(claim ?? '')];
 	}
 
 	/** Whether there is an execution that can be retried. */
@@ -162,7 +109,11 @@ export class TurnRow {
 		);
 	}
 
-	/** @returns whether the row is certainly that of this writer: otherwise nothing may be ordered */
+	private async hasRow(row: LedgerRow): Promise<boolean> {
+		return this.isKept && (await this.ask(async () => await row.size())) > 0;
+	}
+
+	/** @returns whether the row is certainly that of this writer */
 	private async insert(row: LedgerRow, writer: string): Promise<boolean> {
 		return (await this.ask(async () => await row.insert([writer]))) === true;
 	}

@@ -3,14 +3,7 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 import { stopSignal } from '../n8n/internals';
 import type { OpenFile } from '../service/connect';
 import { resultIndexes, type TaskRecord } from '../service/taskRecord';
-import {
-	clock,
-	ExpiringCache,
-	sleepUntil,
-	Stopped,
-	unlessStalled,
-	withTimeLimit,
-} from '../shared/clock';
+import { clock, sleepUntil, Stopped, unlessStalled, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { extensionFor, isDataUri, mediaTypeOf } from '../shared/media';
 import { Semaphore, settled } from '../shared/promises';
@@ -59,8 +52,6 @@ interface Wanted {
 	isFresh: boolean;
 	/** Reads the task again; undefined if it could not be read. */
 	readAgain: () => Promise<TaskRecord | undefined>;
-	/** Whether there is time for the download, asked when the line has come to it. */
-	mayBegin?: () => boolean;
 }
 
 /** A file did not come, and a later try may bring it: the media host is in trouble. */
@@ -135,18 +126,17 @@ export class Downloader {
 	) {}
 
 	/**
-	 * The results of a task, one for each result URL; undefined if there is no time for them.
+	 * The results of a task, one for each result URL.
 	 *
 	 * @throws PassingTrouble if a later call may bring the files; ItemError, UserError if none can
 	 * @throws Stopped if the execution was stopped
 	 */
-	async filesOf(task: TaskRecord, wanted: Wanted): Promise<IBinaryData[] | undefined> {
+	async filesOf(task: TaskRecord, wanted: Wanted): Promise<IBinaryData[]> {
 		if (task.state !== 'SUCCESS') return [];
 		const { resultUrls } = task;
 		const links = new Links(resultUrls, wanted.readAgain);
 		const askedAt = clock.now();
 		return await this.atOnce.run(async () => {
-			if (wanted.mayBegin?.() === false) return undefined;
 			if (!wanted.isFresh || clock.now() - askedAt > LINK_AGE_MS) await links.renew();
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.
@@ -257,28 +247,5 @@ export class Downloader {
 			'Read the task again later with the operation Get Task.',
 		);
 		return { trouble: empty, isOfLink: true };
-	}
-}
-
-const MOST_TIMES = 10;
-
-/** How long the last downloads of each node took in this process, milliseconds. */
-const lastTimes = new ExpiringCache<number[]>(60 * 60_000);
-
-/** What a run can tell of the time that its next download takes: that of the longest of the last ones of the node. */
-export class DownloadTimes {
-	private readonly node: string;
-
-	constructor(context: IExecuteFunctions) {
-		this.node = `${context.getWorkflow().id}/${context.getNode().id}`;
-	}
-
-	/** Milliseconds; 0 if nothing is known. */
-	get longestMs(): number {
-		return Math.max(0, ...(lastTimes.get(this.node) ?? []));
-	}
-
-	note(ms: number): void {
-		lastTimes.set(this.node, [...(lastTimes.get(this.node) ?? []), ms].slice(-MOST_TIMES));
 	}
 }

@@ -1,10 +1,9 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Journal } from '../create/journal';
-import { errorOf, isOrdered, ownFields, positionOf, type TaskEntry } from '../create/taskEntry';
+import { isOrdered, ownFields, positionOf, type TaskEntry } from '../create/taskEntry';
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
-import { retryGoesOn, TurnRow } from '../n8n/turnRow';
 import { stretchOf, timeLimitOf } from '../n8n/stretch';
 import { echo } from '../plan/inputFile';
 import { planRun, type RunPlan } from '../plan/planRun';
@@ -22,15 +21,15 @@ import { dryJson, type ItemResult, pendingJson, taskItems, taskJson } from '../r
 import type { Connection } from '../service/connect';
 import { roundUsd } from '../service/money';
 import { clock } from '../shared/clock';
-import { count, inTableOrder, ItemError } from '../shared/itemError';
+import { count, errorOf, inTableOrder, ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { beforeItemsLeave, beginOrders, clearAtEnd, wakeUp } from './beginTurn';
+import { beginOrders, clearAtEnd, wakeUp } from './beginTurn';
 import { untilTurnEnds } from './bringTask';
 import { lostResults } from './deliver';
 import { endUnsent, goToSleep, isUnfinished, nextOrderAt } from './endTurn';
-import { explainStop } from './explainStop';
+import { explainStop, orderedBy } from './explainStop';
 import { tellEnd } from './progress';
-import { connectRun, orderedBy, RunContext } from './runContext';
+import { connectRun, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
 
 /**
@@ -47,22 +46,16 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 	stretchOf(context);
 	takeInputBack(context);
 	let journal: Journal | undefined;
-	let row: TurnRow | undefined;
+	let begun: RunContext | INodeExecutionData[][];
 	try {
-		let begun: RunContext | INodeExecutionData[][];
-		try {
-			journal = new Journal(context);
-			row = new TurnRow(context, journal.turn);
-			begun = await beginRun(context, journal, row, startedAt);
-		} catch (error) {
-			return [refuse(context, ItemError.from(error), journal)];
-		}
-		if (!(begun instanceof RunContext)) return begun;
-		const { turn } = begun;
-		return await goOn(begun).finally(() => turn.close());
-	} finally {
-		if (journal?.hasOrdered === false) await settled(async () => await row?.giveWay());
+		journal = new Journal(context);
+		begun = await beginRun(context, journal, startedAt);
+	} catch (error) {
+		return [refuse(context, ItemError.from(error), journal)];
 	}
+	if (!(begun instanceof RunContext)) return begun;
+	const { turn } = begun;
+	return await goOn(begun).finally(() => turn.close());
 }
 
 /**
@@ -74,22 +67,21 @@ export async function runTasks(context: IExecuteFunctions): Promise<INodeExecuti
 async function beginRun(
 	context: IExecuteFunctions,
 	journal: Journal,
-	row: TurnRow,
 	startedAt: number,
 ): Promise<RunContext | INodeExecutionData[][]> {
 	const isWoken = journal.beginning === 'woken';
-	const asleep = isWoken ? await wakeUp(context, journal, row) : undefined;
+	const asleep = isWoken ? await wakeUp(context, journal) : undefined;
 	if (asleep) return asleep;
 	const connection = await connectRun(context, journal.isLater);
 	if (!isWoken) {
 		const dry = await planAnew(context, journal, connection);
 		if (dry) return [dry];
-		const stored = await beginOrders(context, journal, row);
+		const stored = await beginOrders(context, journal);
 		if (stored) return stored;
 	}
 	journal.takeUp();
 	clearAtEnd(context, journal);
-	return new RunContext(context, connection, journal, row, startedAt);
+	return new RunContext(context, connection, journal, startedAt);
 }
 
 /**
@@ -125,25 +117,21 @@ async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	if ('error' in ended) throw await explainStop(run, ended.error);
 	// A further try of n8n's keeps to the pauses, however this one ends.
 	journal.queue = { ...queue.state, limits: run.limits.toStored() };
-	if (run.row.isTaken) return [refuse(context, retryGoesOn(), journal)];
 	endUnsent(run);
 	const lost = await lostResults(run);
-	if (lost) throw lost.toNodeError(context.getNode(), undefined);
-	if (turn.maySleep && isUnfinished(run)) {
-		const { pausedUntil } = queue.state;
-		const orderAt = run.isStopping ? Infinity : nextOrderAt(journal, pausedUntil);
-		// If nothing has moved for so long, the next turn need not come at once.
-		const isStuck = turn.isStuck || run.connection.isBroken;
+	if (lost === undefined && turn.maySleep && isUnfinished(run)) {
+		// A run that waits for its own tasks is not stuck: their ends let orders in.
+		const isStuck = turn.isStuck && run.limits.unfinished === 0;
+		const isOrdering = !run.isStopping && !isStuck && !run.connection.isBroken;
 		return await goToSleep(context, journal, {
 			turnStartedAt: turn.startedAt,
-			idleMs: turn.isActive ? turn.idleMs : undefined,
-			orderAt: isStuck ? Infinity : orderAt,
+			orderAt: isOrdering ? nextOrderAt(journal, queue.state.pausedUntil) : Infinity,
 			notBefore: window.pausedUntil,
 		});
 	}
-	const left = await settled(beforeItemsLeave(context, journal, run.row));
-	if ('error' in left) return [refuse(context, ItemError.from(left.error), journal)];
-	return left.value ?? [await letOut(run)];
+	journal.rememberEnd();
+	if (lost) throw lost.toNodeError(context.getNode(), undefined);
+	return [await letOut(run)];
 }
 
 const NOTHING: Ordered = { tasks: [] };

@@ -1,26 +1,23 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { storedRun } from '../create/executionsBefore';
 import type { Journal } from '../create/journal';
-import type { TurnId } from '../create/storedJournal';
+import { toOrderIn } from '../create/taskEntry';
 import { whenEndIsStored } from '../n8n/executionEnd';
 import { askUntilAnswered } from '../n8n/storeAnswers';
 import { noteWoken } from '../n8n/stretch';
 import { TurnRow } from '../n8n/turnRow';
-import { noteWake } from '../n8n/wakes';
 import { isNearLimit } from '../plan/planWait';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { suspend } from './endTurn';
 import { hint, showHints } from './runHints';
-import { OUTDATED, refuseOutdated, settleDoubts, takeOver } from './takeOver';
 
-/** After this time a turn is stored or dead, milliseconds. */
+/** After this time a turn is stored or dead, as a rule; milliseconds. */
 const LONGEST_TURN_MS = 10 * 60_000;
 
 /**
- * Begins a turn of a run that was asleep. A turn that only reads writes nothing to n8n's store.
+ * Begins a turn of a run that was asleep.
  *
  * @returns what `execute` returns, if the run sleeps on; undefined if the turn has begun
  * @throws ItemError if this execution may not order
@@ -28,20 +25,30 @@ const LONGEST_TURN_MS = 10 * 60_000;
 export async function wakeUp(
 	context: IExecuteFunctions,
 	journal: Journal,
-	row: TurnRow,
 ): Promise<INodeExecutionData[][] | undefined> {
 	noteWoken(context, journal.executionStartedAt);
-	const { wakeAt } = journal.lastSleep;
-	if (wakeAt !== undefined) noteWake(wakeAt);
-	await settleDoubts(context, journal);
-	if (journal.mayOrder) {
-		const asleep = await beginTurn(context, journal, row);
-		if (asleep) return asleep;
-		await orderAfter(context, journal, row);
+	const { hasEnded, turn, wakeAt = 0 } = journal.state;
+	if (hasEnded) return undefined;
+	// n8n stores the newest state in the place of the older one before anything is ordered.
+	if (journal.isOutdated) return await suspend(context, journal, Math.max(wakeAt, clock.now()));
+	const row = new TurnRow(context, turn);
+	await standBack(journal, row);
+	// The run stays awake while n8n's store fails: n8n would not store a sleep, and never wake the run.
+	if (!(await askUntilAnswered(async () => await row.begin()))) {
+		// n8n wakes some executions twice, under one id and from the same stored state. It keeps what is stored last: this
+		// state is stored at once, and that of the other wake when its turn ends.
+		const asideUntil = clock.now() + LONGEST_TURN_MS;
+		journal.standAside(asideUntil);
+		return await suspend(context, journal, asideUntil);
 	}
-	// A turn that only reads leaves the rows to the end, but for the row that all first turns share: it says that nothing is stored.
-	if (row.hasBegun || journal.rows.some(([, turn]) => turn === 0)) {
-		await settled(clear(context, journal.dropEarlierRows()));
+	// n8n has stored what the turn before has done.
+	await settled(clearRows(context, journal));
+	journal.noteBegun(1);
+	const begun = await settled(goOnFromBefore(context, journal, row));
+	if ('error' in begun) {
+		// n8n may try the turn once more.
+		await settled(clearRows(context, journal));
+		throw begun.error;
 	}
 	// n8n keeps the hints of the last turn.
 	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
@@ -49,59 +56,23 @@ export async function wakeUp(
 }
 
 /**
- * Begins a turn in which something happens that must not happen twice. n8n wakes some executions twice, under one id and
- * from the same stored state: then one of them has written the row of the turn, and the other one stands aside. When it
- * wakes, it goes on from that turn as a retry does.
+ * Looks for a claim once more: a retry looks for the row of this turn after its claim, so one of the two sees the other.
+ *
+ * @throws ItemError if a retry of this execution orders what is left
  */
-async function beginTurn(
-	context: IExecuteFunctions,
-	journal: Journal,
-	row: TurnRow,
-): Promise<INodeExecutionData[][] | undefined> {
-	// The run stays awake while n8n's store fails: n8n would not store a sleep, and never wake the run.
-	const hasBegun = await askUntilAnswered(async () => await row.begin());
-	if (!hasBegun) {
-		// n8n keeps what is stored last: this state is stored at once, and that of the other wake when its turn ends. If it is
-		// the other way round, the state is out of date, which the next turn notices.
-		const wakeAt = clock.now() + LONGEST_TURN_MS;
-		journal.standAside(row.turn, wakeAt);
-		return await suspend(context, journal, wakeAt);
-	}
-	journal.noteRow();
-	return undefined;
-}
-
-/** Takes over what the turns before have begun. @throws ItemError if this execution may not order */
-async function orderAfter(
+async function goOnFromBefore(
 	context: IExecuteFunctions,
 	journal: Journal,
 	row: TurnRow,
 ): Promise<void> {
-	const taken = await settled(takeOver(context, journal, row));
-	if ('value' in taken) return;
-	if (row.hasBegun) await settled(row.clear());
-	throw taken.error;
+	await standBack(journal, row);
+	if (journal.mayOrder) await takeOver(context, journal);
 }
 
-/**
- * Writes the row of a turn that only read, so that of two wakes one lets the items out.
- *
- * @returns what `execute` returns, if the run sleeps on; undefined if the items may leave
- * @throws ItemError if the other wake has let the items out
- */
-export async function beforeItemsLeave(
-	context: IExecuteFunctions,
-	journal: Journal,
-	row: TurnRow,
-): Promise<INodeExecutionData[][] | undefined> {
-	if (journal.beginning !== 'woken' || row.hasBegun) return undefined;
-	const asleep = await beginTurn(context, journal, row);
-	if (asleep) return asleep;
-	await refuseOutdated(context, journal);
-	// The row of the other wake may be gone: then n8n has stored the end of its turn.
-	const stored = await storedRun(context, row.execution);
-	if (stored && (stored.turn > row.turn || !stored.isAsleep)) throw OUTDATED;
-	return undefined;
+/** @throws ItemError if a retry of this execution orders what is left */
+async function standBack({ mayOrder }: Journal, row: TurnRow): Promise<void> {
+	const isClaimed = mayOrder && (await askUntilAnswered(async () => await row.isClaimed()));
+	if (isClaimed) throw await goesOn(row, 'A retry of this execution');
 }
 
 /**
@@ -114,36 +85,64 @@ export async function beforeItemsLeave(
 export async function beginOrders(
 	context: IExecuteFunctions,
 	journal: Journal,
-	row: TurnRow,
 ): Promise<INodeExecutionData[][] | undefined> {
 	if (!journal.mayOrder) return undefined;
+	if (journal.beginning === 'first') await refuseLost(context, journal);
+	await claimBefore(context, journal);
 	const { settings } = journal;
 	const maySleep = settings.suspendAfterMs < Infinity && !isNearLimit(settings.limitAt);
 	if (isRetry(journal) && maySleep) {
 		const wakeAt = clock.now();
 		journal.takeUp();
-		journal.fallAsleep(wakeAt);
+		journal.sleepFirst(wakeAt);
 		showHints(context, hint('This retry is stored first. It goes on in about a minute.'));
 		return await suspend(context, journal, wakeAt);
 	}
-	if (journal.beginning === 'first') await refuseLost(context, journal, row);
-	await row.begin();
-	journal.noteRow();
-	await orderAfter(context, journal, row);
+	// Runs of one turn share a row, and so do the tries of a run.
+	if (await new TurnRow(context, journal.state.turn).begin()) journal.noteBegun(1);
+	await takeOver(context, journal);
 	return undefined;
 }
 
+/**
+ * Of several retries of an execution the first one goes on. A retry of that one has its claim.
+ *
+ * @throws ItemError if another retry goes on
+ */
+async function claimBefore(context: IExecuteFunctions, { state }: Journal): Promise<void> {
+	const present = context.getExecutionId();
+	const chain = [...new Set([...state.before.map(({ execution }) => execution), present])];
+	for (const [index, execution] of chain.slice(0, -1).entries()) {
+		const row = new TurnRow(context, 0, execution);
+		if (await row.claim(chain[index + 1] ?? present)) continue;
+		throw await goesOn(row, `Another retry of execution ${execution}`);
+	}
+}
+
+/**
+ * Settles what the turns may have ordered that this run goes on from, and that n8n has not stored: it is in doubt, and is
+ * never ordered again.
+ */
+async function takeOver(context: IExecuteFunctions, journal: Journal): Promise<void> {
+	for (const { execution, turn, window = Infinity, hasBegun } of journal.state.before) {
+		const windows = await new TurnRow(context, turn, execution).windows();
+		if (windows === 0 && !hasBegun) continue;
+		// If the rows are gone, nobody knows how many windows the turn has begun.
+		const most = windows === 0 ? Infinity : windows * window;
+		for (const entry of toOrderIn(journal.entries).slice(0, most)) {
+			const costUsd = entry.plan?.kind === 'create' ? entry.plan.estimatedCostUsd : undefined;
+			Object.assign(entry, { state: 'sent', doubtIn: execution, costUsd });
+		}
+	}
+	journal.noteSettled();
+}
+
 /** @throws ItemError if an execution that this one goes on from has begun to order, and n8n has stored nothing of that */
-async function refuseLost(
-	context: IExecuteFunctions,
-	journal: Journal,
-	row: TurnRow,
-): Promise<void> {
-	for (const { execution } of journal.before) {
-		if (!(await new TurnRow(context, 0, execution).isBegun())) continue;
+async function refuseLost(context: IExecuteFunctions, journal: Journal): Promise<void> {
+	for (const { execution } of journal.state.before) {
+		if ((await new TurnRow(context, 0, execution).windows()) === 0) continue;
 		// If this execution is killed at a later node, n8n tells its retry nothing of the first execution.
-		await row.begin();
-		journal.noteRow();
+		if (await new TurnRow(context, journal.state.turn).begin()) journal.noteBegun(1);
 		journal.isLost = true;
 		throw LOST;
 	}
@@ -157,17 +156,28 @@ const LOST = new ItemError(
 	},
 );
 
-/** Has the rows of the run removed when its end is stored. */
+/** @param row of the execution whose orders are claimed */
+async function goesOn(row: TurnRow, what: string): Promise<ItemError> {
+	const claimant = await settled(row.claimant());
+	const id = 'value' in claimant ? claimant.value : undefined;
+	const which = id === undefined ? 'that retry' : `execution ${id}`;
+	const message = `${what} goes on with its tasks`;
+	return new ItemError(id === undefined ? message : `${message}: execution ${id}`, {
+		description: `No more tasks were created here: both executions would order the same tasks. If ${which} has failed, retry ${which}. When n8n has just started, it lists some runs as crashed that it wakes by itself: wait a minute before you retry them.`,
+	});
+}
+
+/** Has the rows of the last turn removed when the end of the run is stored. */
 export function clearAtEnd(context: IExecuteFunctions, journal: Journal): void {
 	whenEndIsStored(
 		context,
 		() => journal.isEnded,
-		async () => await clear(context, journal.rows),
+		async () => await clearRows(context, journal),
 	);
 }
 
-async function clear(context: IExecuteFunctions, rows: readonly TurnId[]): Promise<void> {
-	for (const [execution, turn] of rows) await new TurnRow(context, turn, execution).clear();
+async function clearRows(context: IExecuteFunctions, { state: { begun } }: Journal): Promise<void> {
+	if (begun) await new TurnRow(context, begun.turn, begun.execution).clear(begun.windows);
 }
 
 /** Whether another execution has written the journal. */

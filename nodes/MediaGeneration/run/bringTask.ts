@@ -39,22 +39,30 @@ const LONGEST_LINE_MS = 10 * MINUTE_MS;
 /** Tasks whose time is up at the same moment are read one after the other: so long a read may wait for the others. */
 const IN_LINE_MS = 1_000;
 
+/** How long the end of a turn waits for the files that are on their way, milliseconds. */
+const LAST_FILES_MS = 3_000;
+
 /** Between two questions to n8n's store while it does not answer, milliseconds. */
 const STORE_PAUSE_MS = 5_000;
 
 /**
- * Brings the tasks as far as this turn goes. The run stays awake where n8n could not store it, and where n8n could not
- * store it before the look for which the turn has ended.
+ * Brings the tasks as far as this turn goes. The run stays awake, and goes on, while n8n could not store it, and while a
+ * file is on its way.
  *
  * @throws Stopped where the execution was stopped
  */
 export async function untilTurnEnds(run: RunContext): Promise<void> {
-	const { context, turn, row } = run;
+	const { context, turn, loading } = run;
 	for (;;) {
 		await bringTasks(run);
-		if (!turn.maySleep || !isUnfinished(run) || row.isTaken) return;
-		if (!(await storeAnswers(context))) await turn.alarm.wait(clock.now() + STORE_PAUSE_MS).woken;
-		else if (!turn.hasMissedLook) return;
+		if (!isUnfinished(run)) return;
+		if (!turn.maySleep) {
+			// A retry that is held goes on from a run that was not.
+			if (!(await run.widen())) return;
+		} else if (!(await storeAnswers(context))) {
+			await turn.alarm.wait(clock.now() + STORE_PAUSE_MS).woken;
+		} else if (loading.size === 0) return;
+		else await settled(run.widen());
 		turn.goOn();
 	}
 }
@@ -105,6 +113,7 @@ async function bringTask(run: RunContext, entry: TaskEntry): Promise<void> {
  * @throws ItemError if the task has failed
  */
 async function takeStep(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<boolean> {
+	if (run.loading.has(entry)) return await load(run, entry);
 	const step = nextStep(entry, run.viewOf(entry), clock.now());
 	// Something else may have happened when the moment has come, so the step is decided anew.
 	if ('at' in step && step.at > clock.now()) return await run.turn.reaches(step.at);
@@ -114,7 +123,7 @@ async function takeStep(run: RunContext, plan: TaskPlan, entry: TaskEntry): Prom
 		case 'read':
 			return await read(run, plan, entry);
 		case 'download':
-			return await download(run, entry);
+			return await load(run, entry);
 		case 'askLedger':
 			return await askLedger(run, entry);
 		case 'deliver':
@@ -136,11 +145,11 @@ async function takeStep(run: RunContext, plan: TaskPlan, entry: TaskEntry): Prom
 }
 
 async function order(run: RunContext, plan: CreatePlan, entry: TaskEntry): Promise<boolean> {
-	if (!run.canOrder) return false;
 	const { again } = entry;
 	const patientUntil = run.calledAt + plan.patienceMs;
 	const tooLateAt = Math.min(patientUntil, again?.until ?? Infinity, run.settings.endsAt);
-	const isCreated = await run.creator.create(entry, plan, tooLateAt, patientUntil);
+	const when = { until: tooLateAt, deadline: patientUntil, isInWindow: run.mayOrder(entry) };
+	const isCreated = await run.creator.create(entry, plan, when);
 	// What was not ordered in time fails by its next step.
 	if (!isCreated) return clock.now() >= tooLateAt;
 	run.noteOrdered(entry);
@@ -159,7 +168,7 @@ async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<
 	const endsAt = isBegun ? deadlineOf(entry, plan, view) : now + timeOf(plan);
 	const limitMs = Math.max(0, endsAt - now) + LAST_READ_MS;
 	const lineEndsAt = Math.max(Math.min(until, view.endsAt), now + IN_LINE_MS);
-	const giveUpAt = Math.min(run.turn.storeAt, lineEndsAt);
+	const giveUpAt = Math.min(run.turn.readsUntil, lineEndsAt);
 	const answer = await run.read(taskId, giveUpAt, limitMs);
 	if (answer === undefined) {
 		// The service lets no read in: the task's time may be up meanwhile.
@@ -174,16 +183,29 @@ async function read(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<
 	return true;
 }
 
+/**
+ * Waits for the files of a task. A download goes on when the turn is over, and the next step of the task takes it up.
+ *
+ * @returns whether the download has ended
+ */
+async function load(run: RunContext, entry: TaskEntry): Promise<boolean> {
+	const { loading, turn } = run;
+	const known = loading.get(entry);
+	const coming = known ?? settled(download(run, entry)).finally(() => loading.delete(entry));
+	loading.set(entry, coming);
+	const loaded = await turn.waitsFor(coming, LAST_FILES_MS);
+	if (loaded && 'error' in loaded) throw loaded.error;
+	return loaded !== undefined;
+}
+
 /** Downloads the results, each once. */
 async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { task, until = Infinity, noFile } = entry;
 	if (task === undefined) return true;
-	const { turn, downloads } = run;
+	const { turn } = run;
 	const { maySleep } = turn;
 	const tryMs = maySleep ? AWAKE_DOWNLOAD_MS : HELD_DOWNLOAD_MS;
-	const storeAt = turn.isLate ? turn.storeAt : Infinity;
-	const giveUpAt = Math.min(until, clock.now() + tryMs, storeAt);
-	run.noteDownloading(entry);
+	const giveUpAt = Math.min(until, clock.now() + tryMs);
 	const { taskId, record } = task;
 	const readAgain = async () => {
 		const read = await run.read(taskId, clock.now() + READ_AGAIN_MS);
@@ -192,21 +214,12 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 		return read;
 	};
 	const stem = fileStem(taskId, record, ownFields(entry), numberOf(run, entry));
-	let begunAt: number | undefined;
-	const mayBegin = () => {
-		if (!turn.hasTimeFor(downloads.longestMs) && !run.waitsForFilesOnly) return false;
-		begunAt = clock.now();
-		return true;
-	};
-	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain, mayBegin };
+	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain };
 	const loading = settled(run.downloader.filesOf(task, wanted));
 	const endsAt = leavesAt(entry, run.viewOf(entry));
 	const files = await (endsAt < Infinity ? withTimeLimit(loading, endsAt - clock.now()) : loading);
 	if (files === undefined) return true;
-	// The next turn fetches the file, if there is a next turn in time.
-	if ('value' in files && files.value === undefined) return await turn.reaches(endsAt);
 	if ('value' in files) {
-		if (begunAt !== undefined) downloads.note(clock.now() - begunAt);
 		turn.noteProgress();
 		entry.files = files.value;
 		// n8n keeps the files now: their data URIs would be stored a second time.

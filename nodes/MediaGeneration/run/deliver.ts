@@ -54,7 +54,7 @@ export async function deliver(run: RunContext, entry: TaskEntry): Promise<boolea
 	if (connection.isBroken) return note(NO_CREDENTIAL, false);
 	const address = signedAddress(context, plan.deliverTo, connection.apiKey);
 	const send = async () => ({ told: await redeliver(context, task as FinishedTask, address) });
-	const sent = await settled(window.read(send, turn.storeAt));
+	const sent = await settled(window.read(send, turn.readsUntil));
 	if ('error' in sent) {
 		const { error } = sent;
 		if (error instanceof Stopped) throw error;

@@ -4,7 +4,7 @@ import { whyNot } from '../create/createTask';
 import type { Journal } from '../create/journal';
 import { fail, isToOrder, ownFields, type TaskEntry } from '../create/taskEntry';
 import { sleepAndRunAgain } from '../n8n/runAgain';
-import { LEAST_SLEEP_MS, nextLookAfter, nextWakeAt, type Sleeper } from '../n8n/wakes';
+import { nextWakeAt, type Sleeper } from '../n8n/wakes';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { RunContext } from './runContext';
@@ -14,8 +14,6 @@ import { tellProgress } from './progress';
 export type NextTurn = Pick<Sleeper, 'orderAt' | 'notBefore'> & {
 	/** When this turn began. */
 	turnStartedAt: number;
-	/** If n8n is to wake the run at its next look: how long the run is awake since an order was taken or a task ended. */
-	idleMs: number | undefined;
 };
 
 /**
@@ -28,17 +26,13 @@ export async function goToSleep(
 	journal: Journal,
 	next: NextTurn,
 ): Promise<INodeExecutionData[][]> {
-	const now = clock.now();
-	// What is due at once is woken by the next look, whenever that is.
-	const isAtLook = next.idleMs !== undefined;
-	const wakeAt = isAtLook ? now : wakeAtOf(journal, next, now);
-	journal.fallAsleep(wakeAt, next.idleMs);
-	const toldAt = isAtLook ? (nextLookAfter(now) ?? now + LEAST_SLEEP_MS) : wakeAt;
-	tellProgress(context, journal, dateOf(toldAt).getTime());
+	const wakeAt = wakeAtOf(journal, next, clock.now());
+	journal.fallAsleep(wakeAt);
+	tellProgress(context, journal, dateOf(wakeAt).getTime());
 	return await suspend(context, journal, wakeAt);
 }
 
-/** When a run is to be woken that sleeps longer than until n8n's next look. */
+/** When a sleeping run is to be woken. What is due at once is woken by n8n's next look, within a minute. */
 function wakeAtOf(journal: Journal, { turnStartedAt, ...next }: NextTurn, now: number): number {
 	const waiting = journal.entries.filter(({ end }) => end === undefined);
 	const isOverdue = (entry: TaskEntry) => {

@@ -1,13 +1,14 @@
 import type { IDataObject } from 'n8n-workflow';
 
+import type { Journal } from '../create/journal';
 import type { TaskEntry } from '../create/taskEntry';
 import { endWithError, executionIdOf } from '../n8n/internals';
 import { leaveItems } from '../n8n/subExecution';
-import { describePaidTasks } from '../report/ifSomeFail';
+import { describePaidTasks, type Ordered, type PaidTask } from '../report/ifSomeFail';
 import { Stopped } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
 import { settled } from '../shared/promises';
-import { orderedBy, type RunContext } from './runContext';
+import type { RunContext } from './runContext';
 
 const NOTE =
 	'## n8n made this execution by itself\nAn execution of this workflow was stopped, and n8n keeps nothing of what it did since its last sleep. These are the tasks that it had created by then. They go on at the service, and cost money.\n\nTo get their results, copy the items into **Task ID** of a Media Generation node with **Wait for Task**.';
@@ -49,4 +50,16 @@ export async function explainStop(
 		context.logger.warn(`${node.name}: ${where}`);
 	}
 	return error.toNodeError(node, undefined, list);
+}
+
+/** What a run has ordered, for messages that name it. */
+export function orderedBy(journal: Journal): Required<Ordered> {
+	const tasks = journal.entries.flatMap(({ sent, taskId, failed = [], task }): PaidTask[] => [
+		...failed.map((id) => ({ taskId: id, state: 'FAILURE' })),
+		...(sent && taskId
+			? [{ taskId, state: task?.state ?? 'PENDING', credits: task?.creditsConsumed }]
+			: []),
+	]);
+	const unanswered = journal.entries.filter(({ state }) => state === 'sent');
+	return { tasks, unanswered: unanswered.map(({ itemIndex }) => itemIndex) };
 }

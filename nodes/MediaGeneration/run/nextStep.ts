@@ -1,11 +1,9 @@
 import { deliveryStep } from '../callback/delivery';
 import {
-	errorOf,
 	inDoubt,
 	knownJson,
 	type OrderAgain,
 	ownFields,
-	storedError,
 	type TaskEntry,
 } from '../create/taskEntry';
 import { type CreatePlan, isAwaited, isDelivered, type TaskPlan } from '../plan/planTypes';
@@ -13,7 +11,7 @@ import { failedInAll, failedTask, lateFile, refusedTask, timedOut } from '../rep
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type FailedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
-import { ItemError } from '../shared/itemError';
+import { errorOf, ItemError, storedError } from '../shared/itemError';
 
 const MINUTE_MS = 60_000;
 

@@ -45,18 +45,16 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 	const { name } = context.getNode();
 	const execution = context.getExecutionId();
 	context.logger.info(
-		`${name}: ${progress}; asleep until ${new Date(wakeAt).toISOString()} (execution ${execution}, turn ${journal.turn})`,
+		`${name}: ${progress}; asleep until ${new Date(wakeAt).toISOString()} (execution ${execution}, turn ${journal.state.turn})`,
 	);
 	const [trouble] = entries.flatMap(({ end, noFile, trouble }) =>
 		end === undefined ? (noFile ?? trouble?.message ?? []) : [],
 	);
 	const told = trouble === undefined ? '' : ` The last read or download failed: ${trouble}.`;
-	const isNear = wakeAt - Date.now() < NEAR_MS;
-	const moment = isNear ? 'in a few seconds' : momentOf(context, wakeAt);
 	showHints(
 		context,
 		hint(
-			`${progress}. The run sleeps, and looks again ${moment}. You do not need to enter anything.${told}${ifStopped(execution, created)}`,
+			`${progress}. The run sleeps, and looks again ${momentOf(context, wakeAt)}. You do not need to enter anything.${told}${ifStopped(execution, created)}`,
 		),
 	);
 }
@@ -68,9 +66,6 @@ export async function tellEnd({ context, journal }: RunContext): Promise<void> {
 		showHints(context, hint(text));
 	}
 }
-
-/** A young run sleeps a few seconds, over n8n's look. */
-const NEAR_MS = 15_000;
 
 /** So few ids can be read in a hint. */
 const FEW = 3;

@@ -5,17 +5,17 @@ import { AccountLimits } from '../create/accountLimits';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
 import type { Journal } from '../create/journal';
-import { holdsPlace, isToOrder, type TaskEntry } from '../create/taskEntry';
+import { holdsPlace, type TaskEntry, toOrderIn } from '../create/taskEntry';
 import { calledSince, hangsUp, isTool, modeOf, stopSignal } from '../n8n/internals';
 import { stretchOf } from '../n8n/stretch';
-import type { TurnRow } from '../n8n/turnRow';
+import { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
 import { isAwaited, isDelivered } from '../plan/planTypes';
 import { isNearLimit } from '../plan/planWait';
 import { readPauseMs } from '../read/readPace';
 import { ReadWindow } from '../read/readWindow';
-import { Downloader, DownloadTimes } from '../report/download';
-import { type FailureRule, type Ordered, type PaidTask } from '../report/ifSomeFail';
+import { Downloader } from '../report/download';
+import type { FailureRule } from '../report/ifSomeFail';
 import { MIN_READ_INTERVAL_MS, RequestGap, ServiceClient } from '../service/client';
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
@@ -42,7 +42,6 @@ export class RunContext {
 	readonly turn: Turn;
 	readonly window: ReadWindow;
 	readonly downloader: Downloader;
-	readonly downloads: DownloadTimes;
 	readonly expectedCallbacks: ExpectedCallbacks;
 	readonly rule: FailureRule;
 
@@ -52,16 +51,17 @@ export class RunContext {
 	/** Whether an item has failed, so that the node will stop: nothing more is paid for a batch that must fail. */
 	isStopping = false;
 
-	/** Whether this turn may order at all: with *Sleep After* 0 the first turn may not. */
-	readonly canOrder: boolean;
+	/** What was to be ordered when the turn began, and what of that this turn may order. */
+	private readonly toOrder: readonly TaskEntry[];
+	private inWindow: ReadonlySet<TaskEntry>;
+
+	/** The files that are on their way. */
+	readonly loading = new Map<TaskEntry, Promise<{ value: boolean } | { error: unknown }>>();
 
 	private readonly end = new AbortController();
 
 	/** The tasks that are waited for. */
 	private readonly waiting = new Set<TaskEntry>();
-
-	/** Those of them whose files alone are left to come. */
-	private readonly downloading = new Set<TaskEntry>();
 
 	/** The entries whose task holds a place at the account. */
 	private readonly holding = new Set<TaskEntry>();
@@ -79,7 +79,6 @@ export class RunContext {
 		readonly context: IExecuteFunctions,
 		readonly connection: RunConnection,
 		readonly journal: Journal,
-		readonly row: TurnRow,
 		startedAt: number,
 	) {
 		const { entries, settings, isLater } = journal;
@@ -90,10 +89,7 @@ export class RunContext {
 		const isWatched = modeOf(context) === 'manual';
 		this.turn = new Turn({
 			startedAt,
-			runStartedAt: isLater ? journal.startedAt : startedAt,
 			hasSlept: isLater,
-			isWatched,
-			idleMs: journal.lastSleep.idleMs,
 			suspendAfterMs,
 			stretch: stretchOf(context),
 			signal: this.signal,
@@ -101,7 +97,10 @@ export class RunContext {
 		const isLeft = suspendAfterMs === Infinity && hangsUp(context);
 		const calledAt = clock.now() + calledSince(context) - Date.now();
 		this.calledAt = isLeft ? Math.min(startedAt, calledAt) : Infinity;
-		const toOrder = entries.filter(isToOrder);
+		const { window, hasEnded } = journal.state;
+		const toOrder = hasEnded || connection.isBroken ? [] : toOrderIn(entries);
+		this.toOrder = toOrder;
+		this.inWindow = new Set(toOrder.slice(0, window));
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
 		const most = toOrder.every(({ plan }) => plan && isAwaited(plan)) ? maxInFlight : Infinity;
 		const { limits, ...state } = journal.queue;
@@ -111,15 +110,20 @@ export class RunContext {
 		const rules = { most, stopsAtFailure, isWatched };
 		this.queue = new CreateQueue(this.limits, new RequestGap(), turn, signal, state, rules);
 		const onFailure = () => this.stopOrdering();
-		const { client } = connection;
 		const { queue } = this;
-		this.creator = new TaskCreator(context, client, queue, journal, row, turn, onFailure, signal);
+		this.creator = new TaskCreator(
+			context,
+			connection.client,
+			queue,
+			journal,
+			turn,
+			onFailure,
+			signal,
+		);
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);
-		this.downloads = new DownloadTimes(context);
 		this.expectedCallbacks = new ExpectedCallbacks(context);
 		if (connection.isBroken) this.queue.noteQuiet();
-		this.canOrder = !connection.isBroken && (isLater || suspendAfterMs > 0);
 		this.ownIds = new Set(journal.ownTaskIds());
 		this.several = new Set(
 			entries.flatMap(({ taskIndex, itemIndex }) => (taskIndex > 0 ? itemIndex : [])),
@@ -139,7 +143,7 @@ export class RunContext {
 			const isRead = plan !== undefined && isAwaited(plan) && end === undefined;
 			if (isRead && (taskId !== undefined || plan.kind === 'read')) this.waiting.add(entry);
 		}
-		turn.begin(this.canOrder && !this.isStopping ? toOrder : []);
+		turn.begin(this.isStopping ? [] : toOrder);
 	}
 
 	/** To be called when a stop is found that n8n tells nobody of: all that waits ends. */
@@ -156,6 +160,30 @@ export class RunContext {
 		this.turn.alarm.wakeAll();
 	}
 
+	/** Whether this turn may order an entry. Where a turn has a window, a failed task is ordered again in the next turn. */
+	mayOrder(entry: TaskEntry): boolean {
+		const hasWindow = this.turn.maySleep && this.journal.state.window !== undefined;
+		const isAgain = entry.again !== undefined && !hasWindow && !this.connection.isBroken;
+		return isAgain || this.inWindow.has(entry);
+	}
+
+	/**
+	 * Lets a turn that goes on order as much again. A row tells a retry so.
+	 *
+	 * @returns whether there is more to order
+	 * @throws the database's error, if n8n's store fails for long
+	 */
+	async widen(): Promise<boolean> {
+		const { context, journal, toOrder, inWindow, isStopping } = this;
+		const { window = Infinity, turn, begun } = journal.state;
+		const windows = begun?.windows ?? 1;
+		if (isStopping || toOrder.length === inWindow.size) return false;
+		if (!(await new TurnRow(context, turn).begin(windows))) return false;
+		journal.noteBegun(windows + 1);
+		this.inWindow = new Set(toOrder.slice(0, inWindow.size + window));
+		return true;
+	}
+
 	/** To be called when a task of an entry was created. */
 	noteOrdered(entry: TaskEntry): void {
 		if (entry.taskId !== undefined) this.ownIds.add(entry.taskId);
@@ -168,27 +196,7 @@ export class RunContext {
 	noteEnd(entry: TaskEntry): void {
 		this.turn.noteLeft(entry, false);
 		this.waiting.delete(entry);
-		this.downloading.delete(entry);
 		this.freePlace(entry);
-		this.wakeDownloads();
-	}
-
-	/** To be called when the files of an entry alone are left to come. */
-	noteDownloading(entry: TaskEntry): void {
-		if (this.downloading.has(entry)) return;
-		this.downloading.add(entry);
-		this.wakeDownloads();
-	}
-
-	/** Whether the run ends when its files have come, so that no turn has to end before. */
-	get waitsForFilesOnly(): boolean {
-		const { turn, waiting, downloading } = this;
-		return !turn.isLate && !turn.hasOrders && waiting.size === downloading.size;
-	}
-
-	/** Some files wait for the next turn. */
-	private wakeDownloads(): void {
-		if (this.waitsForFilesOnly) this.turn.alarm.wakeAll();
 	}
 
 	/** To be called when the task of an entry holds its place at the account no more. */
@@ -252,18 +260,6 @@ export class RunContext {
 		this.reads.set(taskId, read);
 		return await read;
 	}
-}
-
-/** What a run has ordered, for messages that name it. */
-export function orderedBy(journal: Journal): Required<Ordered> {
-	const tasks = journal.entries.flatMap(({ sent, taskId, failed = [], task }): PaidTask[] => [
-		...failed.map((id) => ({ taskId: id, state: 'FAILURE' })),
-		...(sent && taskId
-			? [{ taskId, state: task?.state ?? 'PENDING', credits: task?.creditsConsumed }]
-			: []),
-	]);
-	const unanswered = journal.entries.filter(({ state }) => state === 'sent');
-	return { tasks, unanswered: unanswered.map(({ itemIndex }) => itemIndex) };
 }
 
 /** Why nothing is sent without the credential. */

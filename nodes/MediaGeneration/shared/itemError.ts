@@ -125,6 +125,21 @@ export class ItemError extends Error {
 	}
 }
 
+/** An error as plain data, as n8n stores it. */
+export type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'> & {
+	endsBatch?: boolean | undefined;
+};
+
+/** An error as n8n stores it: plain data, from which `errorOf` makes the error again. */
+export function storedError(error: ItemError): StoredError {
+	const { message, description, statusCode, task, endsBatch } = error;
+	return { message, description, statusCode, task, ...(endsBatch && { endsBatch }) };
+}
+
+/** The error of plain data. */
+export const errorOf = (error: StoredError | undefined): ItemError =>
+	new ItemError(error?.message ?? 'Nothing is known of this item', error);
+
 /** A text without full stops and spaces at its end. */
 export function withoutStop(text: string): string {
 	let end = text.length;

@@ -93,7 +93,7 @@ const ORDERS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
 	],
 	[
 		'an order of a killed turn is never sent again, even if the run stops',
-		entryOf({ state: 'sent', doubtIn: ['7', 1] }),
+		entryOf({ state: 'sent', doubtIn: '7' }),
 		{ isStopping: true },
 		'failed: It is not known whether the task was created. Its execution was killed or stopped in a turn that may have sent it',
 	],
@@ -242,7 +242,7 @@ const ENDS: Array<[knows: string, TaskEntry, Partial<RunView>, string]> = [
 		'a task that failed has failed',
 		createdEntry({ ...waiting, task: failure }),
 		{},
-		'failed: The task failed at the service, which gives no reason (task task-1)',
+		'failed: The task failed at the service, whose record begins: {"state":"FAILURE","resultUrls":[]} (task task-1)',
 	],
 	['Get is answered by a pending task', entryOf({ ...waiting, plan: get }), FOREIGN, 'result'],
 	[

@@ -8,7 +8,7 @@ import {
 	createRunExecutionData,
 } from 'n8n-workflow';
 
-import { forgetLooks, noteWake } from '../../../nodes/MediaGeneration/n8n/wakes';
+import { forgetStates } from '../../../nodes/MediaGeneration/n8n/newestState';
 import { MediaGenerationApi } from '../../../credentials/MediaGenerationApi.credentials';
 import { type Ran, ranOf } from '../engine';
 import { credentialsHelper } from '../credentials';
@@ -54,14 +54,8 @@ export class WorkflowN8n extends MemoryN8n {
 		this.processes.start();
 	}
 
-	/** The process has woken a run late, and knows from then on when n8n looks. To be called before anything else happens. */
-	warm(): this {
-		noteWake(-Infinity);
-		return this;
-	}
-
 	load(): Loaded {
-		forgetLooks();
+		forgetStates();
 		const types = typesOf(this.test);
 		const nodes = { ...types, [START_OF_SUB]: passes, calls };
 		return { nodes, credential: new MediaGenerationApi() };
