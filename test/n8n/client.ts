@@ -117,7 +117,7 @@ export class N8nClient extends Executions {
 
 	/** Waits until n8n has registered a production webhook. It asks by CORS preflights, which start nothing. */
 	async waitForWebhook(path: string): Promise<void> {
-		await until(`the webhook ${path} to be registered`, 30_000, async () => {
+		await until(`the webhook ${path} to be registered`, 90_000, async () => {
 			const headers = { origin: this.url, 'access-control-request-method': 'POST' };
 			const response = await this.fetch(path, { method: 'OPTIONS', headers });
 			await response.arrayBuffer();

@@ -177,7 +177,7 @@ export function testSleeping(scene: Scene, story: Story): void {
 	story(
 		'a run that is stopped in a turn leaves a list of its tasks, is found by its number, and goes on with its retry',
 		async () => {
-			const run = await (await scene.startTurns('Stopped', 40)).inALaterTurn();
+			const run = await (await (await scene.startTurns('Stopped', 40)).asleep(2)).inALaterTurn();
 			await run.stop();
 			const left = (await run.left()).map(({ taskId }) => taskId);
 			expect(left).toEqual(expect.arrayContaining(run.taskIds.slice(0, 2)));
@@ -210,7 +210,7 @@ export function testSleeping(scene: Scene, story: Story): void {
 		const node = { onError: 'continueRegularOutput' as const };
 		const run = await start('Limited', [LATER, LATER], { settings, node });
 		const items = itemsOf(succeeded(await run.end()));
-		expect(run.sleeps).toBeGreaterThan(2);
+		expect(run.sleeps).toBeGreaterThan(0);
 		expect(items.map(({ taskId, state, timedOut }) => [taskId, state, timedOut])).toEqual(
 			run.taskIds.map((taskId) => [taskId, 'PENDING', true]),
 		);
