@@ -364,15 +364,17 @@ describe('a trigger', () => {
 		expect((await begun.end()).run.status).toBe('success');
 	});
 
-	it('that says that the task has started its workflow is believed', async () => {
+	it('in another workflow that says twice that the task was let in is believed', async () => {
 		service(() => 'SUCCESS');
 		answering(200, { accepted: false, reason: 'duplicate' });
-		const { run: ran, output } = await run(of(1, { until: EPOCH + 24 * HOUR }));
+		const { run: ran, output } = await run(
+			of(1, { until: EPOCH + 24 * HOUR, triggerId: undefined }),
+		);
 		expect([ran.status, output[0]?.json]).toMatchObject([
 			'success',
 			{ delivered: true, delivery: 'duplicate' },
 		]);
-		expect(delivered).toEqual(['task-0']);
+		expect(delivered).toEqual(['task-0', 'task-0']);
 	});
 
 	it('that does not want the event has not started for it', async () => {

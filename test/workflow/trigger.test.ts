@@ -1,13 +1,14 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { startWorkflow } from '../../nodes/MediaGeneration/callback/startWorkflow';
 import { parseTaskRecord } from '../../nodes/MediaGeneration/service/taskRecord';
 import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
 import { deliver, outcome } from './webhook';
-import { startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
+import { executeContext, startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { store, useProcessedData } from './processedData';
 import { field, hasErrorOutput, IMAGE_MODEL, keepsGoing, MINUTE, stage, text } from './support';
-import { passTime } from './time';
+import { passTime, time } from './time';
 
 const on = stage();
 
@@ -178,7 +179,7 @@ describe('an execution that dies before the workflow starts', () => {
 	it.each([
 		['killed before it has run', undefined],
 		['that could not write its row', BUSY],
-	])('(%s) leaves the task to the next callback, at once', async (_how, error) => {
+	])('(%s) leaves the task to a callback that comes a minute later', async (_how, error) => {
 		const id = `trigger of a start that died: ${String(error)}`;
 		const taskId = on.finishedTask();
 		const dying = await begun(taskId, id);
@@ -186,21 +187,42 @@ describe('an execution that dies before the workflow starts', () => {
 			store.nextError = error;
 			expect((await start(dying, { id })).output).toEqual([]);
 		}
-		const next = await begun(taskId, id);
-		expect((await start(next, { id })).output).toHaveLength(1);
-		// From then on each callback is a duplicate.
 		expect(await passTime(outcome(callback(taskId, id)))).toMatchObject({
 			status: 200,
 			body: { accepted: false, reason: 'duplicate' },
 		});
+		time.jump(MINUTE);
+		const next = await begun(taskId, id);
+		expect((await start(next, { id })).output).toHaveLength(1);
 	});
 
-	it('of executions that were begun for callbacks that came together, one starts the workflow', async () => {
-		const id = 'trigger of callbacks that come together';
+	it('after its row was written goes on where another worker runs it again, and no other execution does', async () => {
+		const id = 'trigger of a job that stalls';
 		const taskId = on.finishedTask();
-		const tasks = await Promise.all([1, 2, 3].map(async () => await begun(taskId, id)));
+		const item = await begun(taskId, id);
+		const runAs = async (executionId: string) => {
+			const context = executeContext({ node: { ...TRIGGER, id } });
+			context.getExecutionId = () => executionId;
+			context.getInputData = () => [item];
+			return (await startWorkflow(context))[0]?.length;
+		};
+		expect(await runAs('1')).toBe(1);
+		const rows = () => [...store.rows.values()];
+		const written = rows();
+		for (const executionId of ['2', '1', '3', '2', '1']) {
+			expect([executionId, await runAs(executionId)]).toEqual([
+				executionId,
+				+(executionId === '1'),
+			]);
+			expect(rows()).toEqual(written);
+		}
+	});
+
+	it('of executions that several processes have begun for one task, one starts the workflow', async () => {
+		const id = 'trigger of callbacks that come together';
+		const task = await begun(on.finishedTask(), id);
 		const all = Promise.all(
-			tasks.map(async (task) => await startTrigger(workflow({ id }), [task])),
+			[1, 2, 3].map(async () => await startTrigger(workflow({ id }), [task])),
 		);
 		const ran = await passTime(all);
 		expect(ran.map(({ run }) => run.status)).toEqual(Array(3).fill('success'));

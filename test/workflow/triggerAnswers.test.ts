@@ -105,7 +105,8 @@ it('200, and nothing starts: an event that is not selected; both are selected by
 	service(failed);
 	expect(await came()).toMatchObject({ starts: [{ taskId: 'task-1', state: 'FAILURE' }] });
 	service(failed);
-	expect(await came({ parameters: { events: ['SUCCESS'] } })).toMatchObject({
+	const other = { node: `${node}-other` };
+	expect(await came({ ...other, parameters: { events: ['SUCCESS'] } })).toMatchObject({
 		status: 200,
 		body: { accepted: false, reason: 'event not selected' },
 	});
@@ -123,6 +124,33 @@ it.each([0, 5_000, 60_000])(
 		expect(answer).toMatchObject(TRY_AGAIN);
 	},
 );
+
+it('a callback that comes again is a duplicate for a minute, also where the first one is still being read', async () => {
+	const duplicate = { status: 200, body: { accepted: false, reason: 'duplicate' } };
+	asked().times(50).reply(200, RECORD);
+	const all = await Promise.all(Array.from({ length: 50 }, async () => await came()));
+	expect(all.filter((each) => 'starts' in each)).toHaveLength(1);
+	expect(all.filter((each) => !('starts' in each))).toMatchObject(Array(49).fill(duplicate));
+	nock.cleanAll();
+	time.jump(MINUTE - 1);
+	const read = service();
+	expect(await came()).toMatchObject(duplicate);
+	expect(await came({ node: `${node}-other` })).toMatchObject({ starts: [RECORD] });
+	expect(read.isDone()).toBe(true);
+	time.jump(1);
+	service();
+	expect(await came()).toMatchObject({ starts: [RECORD] });
+});
+
+it.each<[string, object, number]>([
+	['could not be read', {}, 502],
+	['is not finished', { state: 'PENDING' }, 200],
+])('a callback whose task %s leaves no mark', async (_what, ...said) => {
+	service(...said);
+	await came();
+	service();
+	expect(await came()).toMatchObject({ starts: [RECORD] });
+});
 
 it("an admitted task is named in n8n's log before n8n stores its execution, and no token comes out", async () => {
 	const logged = jest.spyOn(executeContext({ node: TRIGGER }).logger, 'info');

@@ -62,7 +62,8 @@ const TRIGGER_LIMIT_MS = 30_000;
 
 /**
  * What a trigger made of a callback that it answered with 200. `accepted`: n8n has stored an execution for the task,
- * which goes on unless the task has started the workflow before. `duplicate`: the task has started the workflow.
+ * which goes on unless the task has started the workflow before. `duplicate`: n8n had let the task in
+ * less than a minute before.
  */
 export type Delivery = 'accepted' | 'duplicate' | 'notSelected';
 

@@ -23,14 +23,15 @@ import {
 	type WebhookAnswer,
 } from './verifyCallback';
 
-/** Senders repeat a callback within minutes. */
-const MAX_AGE_MS = 5 * 60_000;
+/** So long a task that was let in is marked: copies of a callback come together, or within seconds. */
+const MARKED_MS = 60_000;
 
 /**
- * The tasks that have just started their workflow, by `keyInProcess`, as far as this process has seen. This only saves work:
- * the ledger decides. Callbacks that come together are all admitted, and one execution starts the workflow.
+ * The tasks that this process has let in, by `keyInProcess`. Each copy of a callback would be an execution, and have to wait
+ * for a place where n8n has a limit. If the execution dies that was let in, the check for callbacks makes up for it: the
+ * ledger tells whether a task has started, and no mark does.
  */
-export const recentStarts = new ExpiringCache<true>(MAX_AGE_MS);
+const marks = new ExpiringCache<true>(MARKED_MS);
 
 const EVENTS = ['SUCCESS', 'FAILURE'];
 
@@ -67,9 +68,13 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	const node = context.getNode();
 	// A test run shows every event, also an event that was seen before.
 	const isTest = modeOf(context) === 'manual';
-	if (!isTest && recentStarts.get(keyInProcess(context, taskId))) return DUPLICATE;
+	const key = keyInProcess(context, taskId);
+	if (!isTest && marks.get(key)) return DUPLICATE;
 	const task = await readFinished(connection, taskId, events, giveUpAt);
 	if ('status' in task) return task;
+	// Of those that came together one comes first to here.
+	if (!isTest && marks.get(key)) return DUPLICATE;
+	if (!isTest) marks.set(key, true);
 	// n8n now stores an execution, answers, and begins the execution. If n8n is killed in between, nothing else names
 	// the task, and the sender does not come again.
 	if (!isTest) context.logger.info(`${node.name}: task ${taskId} is to start the workflow`);

@@ -43,10 +43,9 @@ type Tried = Record<string, 'tried' | 'inDoubt'>;
  * callback. Of several executions that come so far, the one that writes the row starts the workflow. *Retry execution*
  * always starts: a person asks for it.
  *
- * The row names its execution. n8n offers *Retry On Fail* on triggers: the next try of the execution that has written the row
- * goes on, also if the database's answer to the first try was lost. An execution that finds the row before it has tried to
- * write it leaves the row alone: n8n tells what a row has only by adding to it, and an execution that stands in the row
- * would take itself for the writer.
+ * The row names its execution, which goes on whenever it finds its own name: in its next try (n8n offers *Retry On Fail* on
+ * triggers), also if the database's answer to the first try was lost, and in queue mode where n8n runs the job of a killed
+ * worker again on another worker, under the same id (n8n 2.41), shown by test/e2e/queue.test.ts.
  *
  * @returns whether this execution starts the workflow
  * @throws the database's error; UserError if it is not known who has written the row
@@ -59,7 +58,7 @@ export async function claimStart(context: IExecuteFunctions, taskId: string): Pr
 	const tried = (nodeContext(context)[TRIED_KEY] ??= {}) as Tried;
 	if (!isRetry && tried[key] === 'inDoubt') throw inDoubt(taskId);
 	const isThere = !isRetry && (await row.size()) > 0;
-	if (isThere && tried[key] === undefined) return false;
+	if (isThere && tried[key] === undefined) return await row.isOf(own);
 	// The log comes before the row: if the process is killed in between, n8n keeps nothing that names the task.
 	if (!isThere) {
 		context.logger.info(`${context.getNode().name}: task ${taskId} starts the workflow (${own})`);

@@ -7,8 +7,7 @@ import type { TaskRecord } from '../service/taskRecord';
 import { inTableOrder } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
-import { recentStarts } from './gate';
-import { claimStart, keyInProcess } from './ledger';
+import { claimStart } from './ledger';
 
 /** The settings of each trigger whose last try failed, for its next try by *Retry On Fail*. */
 const asChosen = new WeakMap<INode, INode>();
@@ -42,7 +41,6 @@ async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[
 		if (typeof taskId !== 'string' || !isRecord(admitted)) continue;
 		const task = admitted as unknown as TaskRecord;
 		const isStart = isTest || (await claimStart(context, taskId));
-		if (!isTest) recentStarts.set(keyInProcess(context, taskId), true);
 		if (!isStart) continue;
 		tasks.push(task);
 		output.push({ json: fieldsOf(task, { reference }) });

@@ -84,6 +84,17 @@ export class LedgerRow {
 		return (await this.record(entries)).new.length === 0;
 	}
 
+	/**
+	 * Whether an entry of `insert` made the row. n8n tells that only by taking the entry out, which is then written again: to
+	 * add the entry of somebody else would make that one the writer, if the process is killed.
+	 */
+	async isOf(entry: string): Promise<boolean> {
+		await this.remove([entry]);
+		if ((await this.size()) > 1) return false;
+		await this.add(entry);
+		return true;
+	}
+
 	/** Removes the row. */
 	async clear(): Promise<void> {
 		// A row that all names share has entries of others.

@@ -64,7 +64,9 @@ export async function deliver(run: RunContext, entry: TaskEntry): Promise<boolea
 	const { told } = sent.value;
 	if (told === undefined) return note('Something else answers in place of the trigger', true);
 	const hasLedger = plan.deliverTo.triggerId !== undefined;
-	if (told === 'accepted' && hasLedger) return note(notStarted(task.taskId), false);
+	// What a trigger has let in may have died. The ledger tells, and without it a delivery that comes a minute later.
+	const isOpen = hasLedger || (told === 'duplicate' && deliveries.answer === undefined);
+	if (told !== 'notSelected' && isOpen) return note(notStarted(task.taskId), false);
 	return end(run, entry, told);
 }
 
@@ -100,9 +102,8 @@ export async function sendAgain(
 	const { taskId } = task;
 	if (await startOf(run, recipient, taskId)) return asDelivered('duplicate');
 	const delivery = await redeliver(run.context, task, recipient.address);
-	if (delivery !== 'accepted' || (await startsNow(run, recipient, taskId))) {
-		return asDelivered(delivery);
-	}
+	const isLetIn = delivery === 'accepted' || delivery === 'duplicate';
+	if (!isLetIn || (await startsNow(run, recipient, taskId))) return asDelivered(delivery);
 	throw new ItemError(notStarted(taskId), {
 		description:
 			'Look at the newest execution of that workflow in the list of executions: has it failed, or does it wait for a place? Then send the result again. A task that has started the workflow starts nothing twice.',
