@@ -1,4 +1,4 @@
-import type { IConnections } from 'n8n-workflow';
+import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
 import { type SimulatedService, startService } from '../service/service';
 import { countClicks, type Editor, inEditor, openEditorOf } from './editor';
@@ -215,10 +215,17 @@ describe('in the editor', () => {
 					default: '1:1',
 				},
 				style: { type: 'string', enum: ['oil', 'ink'] },
+				num_images: { type: 'integer', default: 4 },
 				seed: { type: 'integer', description: 'The same seed makes the same picture' },
 			},
 		};
-		const sketcher = '{ "prompt": "A cat", "aspect_ratio": "1:1", "lines": 3 }';
+		const sketcher = `{
+			"prompt": "A cat", // what to draw
+			"aspect_ratio": "1:1",
+			"lines": 3,
+			"fine": true,
+		}`;
+		let credentials: INode['credentials'];
 		const model = (id: string, inputExample: string) => ({
 			...{ id, priceUsd: 0.05, unit: 'task', inputExample },
 		});
@@ -226,7 +233,7 @@ describe('in the editor', () => {
 		beforeAll(async () => {
 			const { url: baseUrl, apiKey } = scene.service;
 			await scene.deleteCredentials();
-			await scene.client.createCredential('Media Generation', 'mediaGenerationApi', {
+			const { id, name } = await scene.client.createCredential('Models', 'mediaGenerationApi', {
 				...{ baseUrl, apiKey },
 				models: {
 					model: [
@@ -237,12 +244,12 @@ describe('in the editor', () => {
 					],
 				},
 			});
+			credentials = { mediaGenerationApi: { id, name } };
 		});
 
-		test('a beginner makes three pictures in 16:9 in twelve clicks', async () => {
+		test('a beginner makes three pictures in 16:9 in nine clicks, and Model stays empty', async () => {
 			const clicks = await countClicks(editor);
 			await editor.add('Media Generation', 'Generate image');
-			await editor.chooseModel('acme/painter');
 			await editor.modelField('aspect_ratio').waitFor();
 			await editor.keep('model fields');
 			await editor.parameter('prompt').click();
@@ -254,11 +261,80 @@ describe('in the editor', () => {
 			await editor.outputHas('3 tasks, about 0.15 USD');
 			await editor.keep('three pictures');
 			console.log(`${clicks()} clicks`);
-			expect(clicks()).toBeGreaterThan(8);
-			expect(clicks()).toBeLessThanOrEqual(12);
-			expect(scene.tasks.map(({ record }) => record.input)).toEqual(
-				['A lighthouse', 'A harbour', 'A boat'].map((prompt) => ({ aspect_ratio: '16:9', prompt })),
+			expect(clicks()).toBeGreaterThan(5);
+			expect(clicks()).toBeLessThanOrEqual(9);
+			expect(scene.tasks.map(({ record }) => [record.model, record.input])).toEqual(
+				['A lighthouse', 'A harbour', 'A boat'].map((prompt) => [
+					'acme/painter',
+					{ aspect_ratio: '16:9', prompt },
+				]),
 			);
+		}, 240_000);
+
+		/** A workflow whose prompt comes from a node that has not run, so that the panel cannot evaluate it. */
+		async function openRows(id: string) {
+			const model = { __rl: true, mode: 'list', value: id };
+			const parameters = { prompt: '={{ $json.prompt }}', model, options: {} };
+			const media = scene.media(parameters, { credentials });
+			const row = { mode: 'raw', jsonOutput: '{ "prompt": "A cat" }', options: {} };
+			const rows = node('n8n-nodes-base.set', 'Rows', row, 3.4);
+			const workflow = await scene.client.createWorkflow({
+				name: 'Rows',
+				...inARow(manualTrigger(), rows, media),
+			});
+			const stored = async () => {
+				const { nodes } = await scene.client.getWorkflow(workflow.id);
+				return nodes.find(({ name }) => name === media.name)?.parameters ?? {};
+			};
+			await editor.openWorkflow(workflow.id);
+			await editor.openNode(media.name);
+			return { name: media.name, stored };
+		}
+
+		test('to open a node changes nothing that it orders, whatever values the example has', async () => {
+			const { stored } = await openRows('acme/sketcher');
+			const { modelFields: _none, ...before } = await stored();
+			await editor.modelField('lines').waitFor();
+			expect(await editor.modelField('lines').locator('input').inputValue()).toBe('');
+			// A switch would be shown as off, and not be sent.
+			expect(await editor.modelField('fine').locator('input').inputValue()).toBe('(Not Sent)');
+			await editor.keep('opened');
+			await editor.closePanel();
+			await editor.page.keyboard.press('Control+s');
+			const schemaOf = ({ modelFields }: IDataObject) => (modelFields as IDataObject)?.schema;
+			await until('n8n to store what the panel has shown', 30_000, async () => {
+				return schemaOf(await stored()) !== undefined;
+			});
+			const { modelFields, ...after } = await stored();
+			expect(after).toEqual(before);
+			expect(Object(modelFields)).toMatchObject({ value: {} });
+			await editor.page.keyboard.press('Control+Enter');
+			await until('the order', 60_000, () => scene.tasks.length === 1);
+			expect(scene.tasks.map(({ record }) => record.input)).toEqual([{ prompt: 'A cat' }]);
+		}, 240_000);
+
+		test("another model's fields are told and refused while the panel cannot follow, and are the model's own when the node is opened again", async () => {
+			const { name } = await openRows('acme/painter');
+			await editor.chooseValue('style', 'oil');
+			await editor.chooseModel('acme/sketcher');
+			const hint = "The fields under 'Model Fields' are those of another model";
+			await editor.outputHas(hint);
+			await editor.settle();
+			await editor.keep('fields of another model');
+			await editor.execute();
+			await editor.outputHas("'Model Fields' has 'style', which was not entered for the model");
+			await editor.keep('fields of another model refused');
+			expect(scene.tasks).toEqual([]);
+			await editor.closePanel();
+			await editor.openNode(name);
+			await editor.modelField('lines').waitFor();
+			await editor.modelField('style').waitFor({ state: 'detached' });
+			await editor.settle();
+			await editor.keep('fields of the chosen model');
+			expect(await editor.output.getByText(hint).count()).toBe(0);
+			await editor.execute();
+			await editor.outputHas('1 task, about 0.05 USD');
+			expect(scene.tasks.map(({ record }) => record.input)).toEqual([{ prompt: 'A cat' }]);
 		}, 240_000);
 
 		test('another model asks anew, and an example that cannot be read is told in words', async () => {
@@ -268,8 +344,8 @@ describe('in the editor', () => {
 			await editor.chooseModel('acme/sketcher');
 			await editor.modelField('lines').waitFor();
 			await editor.keep('another model');
-			// n8n empties what the other model had, and begins with the defaults.
-			expect(await editor.modelField('aspect_ratio').locator('input').inputValue()).toBe('1:1');
+			// n8n empties what the other model had.
+			expect(await editor.modelField('aspect_ratio').locator('input').inputValue()).toBe('');
 			await editor.chooseModel('acme/broken');
 			await editor.panel.getByText("The input example of 'acme/broken'").waitFor();
 			await editor.keep('a broken example');

@@ -56,6 +56,13 @@ it.each([...pages, ...filesIn('.github', '.md')])(
 	},
 );
 
+test('panel, pages, messages and examples have one word for Wait for Task', () => {
+	const all = [...pages, ...sourceFiles, ...filesIn('examples', '.json')];
+	const others = /\bTask(?::| →|\*\* →) (?:\*\*)?(?:Wait|Get|Create)\b/;
+	expect(all.filter((path) => others.test(read(path)))).toEqual([]);
+	expect(all.filter((path) => read(path).includes('Wait for Task')).length).toBeGreaterThan(10);
+});
+
 it.each(pages)('%s names only commands that there are', (page) => {
 	const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 	const commands = [...read(page).matchAll(/\bnpm run ([a-z0-9:]+)/g)].map(([, name = '']) => name);

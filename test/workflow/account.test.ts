@@ -121,7 +121,7 @@ describe('Max Cost (USD) counts the results that an input asks for', () => {
 		['Additional Input', { ...image, options: { additionalInput: '{"n": 4}' } }],
 		['Additional Fields', { ...image, options: { additionalFields } }],
 		['Model Fields', { ...image, modelFields: { value: { num_outputs: 4 } } }],
-		['Task: Create', { ...task, input: '{"prompt": "A sea", "num_images": 4}' }],
+		['Create Task', { ...task, input: '{"prompt": "A sea", "num_images": 4}' }],
 	])('in %s', async (_where, { options, ...given }) => {
 		const parameters = { ...given, options: { ...(options as IDataObject), maxCostUsd: 0.1 } };
 		const { error } = await on.run({ parameters });
