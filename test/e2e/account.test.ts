@@ -1,5 +1,8 @@
-import type { IDataObject, INode } from 'n8n-workflow';
+import type { ICredentialDataDecryptedObject, IDataObject, INode } from 'n8n-workflow';
 
+import type { StoredCredential } from '../n8n/client';
+import { PUBLISHED } from '../service/standIns';
+import { type StandInServer, startStandIn } from '../service/standInServer';
 import { inARow, itemNodes, manualTrigger, node, to, webhook } from './nodes';
 import { errorOf, itemsOf, promptOf, succeeded } from './run';
 import { AT_ONCE, openScene } from './scene';
@@ -121,3 +124,58 @@ test("a video that fails does not leave with the caller's own photo", async () =
 	const [item] = itemsOf(await scene.client.getExecution(execution));
 	expect(item).toMatchObject({ state: 'FAILURE', error: expect.stringContaining('(task ') });
 });
+
+describe.each(PUBLISHED.filter(({ service }) => ['kie', 'replicate', 'fal'].includes(service)))(
+	'with $service, through the credential alone',
+	(published) => {
+		const KEY = 'key-of-this-account';
+		let standIn: StandInServer;
+		let data: ICredentialDataDecryptedObject;
+		let credential: StoredCredential;
+		beforeAll(async () => {
+			standIn = await startStandIn(published, KEY);
+			const { service } = published;
+			data = { service, baseUrl: standIn.url, apiKey: KEY };
+			credential = await scene.client.createCredential(service, 'mediaGenerationApi', data);
+		});
+		afterAll(() => standIn?.close());
+
+		const mediaOf = (prompt: string) => {
+			const { id, name } = credential;
+			const model = { __rl: true, mode: 'id', value: published.model };
+			const order = { resource: 'image', operation: 'generate', model, prompt };
+			const credentials = { mediaGenerationApi: { id, name } };
+			return scene.media(
+				{ ...order, downloadResults: true },
+				{ credentials, onError: 'continueRegularOutput' },
+			);
+		};
+
+		test('the test of the credential tells the right key from a wrong one', async () => {
+			const right = await scene.client.testCredential(credential, data);
+			const wrong = await scene.client.testCredential(credential, { ...data, apiKey: 'wrong' });
+			expect([right.status, wrong.status]).toEqual(['OK', 'Error']);
+			expect(wrong.message).toContain("does not accept this 'API Key' (401)");
+		});
+
+		test('a picture comes with its file, after a refusal and a task that is not ready', async () => {
+			Object.assign(standIn.service, { busyFor: 1, course: { reads: 1 } });
+			const execution = succeeded(await scene.run('Picture', itemNodes('One', [{}]), mediaOf('x')));
+			const [item] = itemsOf(execution);
+			const [id = ''] = standIn.service.ids;
+			expect(item).toMatchObject({ taskId: published.shownId?.(id) ?? id, state: 'SUCCESS' });
+			expect(standIn.service.unknown).toEqual([]);
+			expect(standIn.fileHeaders).toHaveLength(1);
+			expect(JSON.stringify([standIn.fileHeaders, execution])).not.toContain(KEY);
+		});
+
+		test('a failure leaves with the words of the service', async () => {
+			standIn.service.course = { end: 'failed' };
+			const [item] = itemsOf(
+				succeeded(await scene.run('Failure', itemNodes('One', [{}]), mediaOf('fails'))),
+			);
+			expect(String(item?.error)).toContain(published.reason);
+			expect(item?.state).toBe('FAILURE');
+		});
+	},
+);
