@@ -6,7 +6,7 @@ import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
 import { deliver, outcome } from './webhook';
 import { executeContext, startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
-import { store, useProcessedData } from './processedData';
+import { SECOND_ROW, store, useProcessedData } from './processedData';
 import { field, hasErrorOutput, IMAGE_MODEL, keepsGoing, MINUTE, stage, text } from './support';
 import { passTime, time } from './time';
 
@@ -113,6 +113,15 @@ describe('one task', () => {
 			expect(error?.message).toContain('database is locked');
 			expect([output, errors]).toEqual([[], []]);
 			expect(await counts([task, how])).toEqual([1]);
+		},
+	);
+
+	it.each(Object.entries(SECOND_ROW))(
+		'has started the workflow where %s refuses a second row',
+		async (_by, error) => {
+			store.nextError = error;
+			const { output, run } = await start(finished());
+			expect([output, run.status]).toEqual([[], 'success']);
 		},
 	);
 
