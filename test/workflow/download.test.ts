@@ -2,7 +2,10 @@ import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import type { Settings } from '../service/settings';
 import type { TestNode } from './engine';
-import { field, keepsGoing, MINUTE, stage, text } from './support';
+import { isTerminal } from './n8n/database';
+import { WorkflowN8n } from './n8n/workflowN8n';
+import { field, keepsGoing, MINUTE, SECOND, stage, text } from './support';
+import { pass, passUntil } from './time';
 
 const on = stage();
 
@@ -136,3 +139,18 @@ it('a result that cannot be downloaded leaves an item with the URL, task and rec
 	const json = { ...known, resultUrls: [text('http')], error };
 	expect(output).toMatchObject([{ json, pairedItem: { item: 0 } }]);
 });
+
+it.each([100, 119])(
+	'a file that is there after %d s comes, also where the run may sleep',
+	async (seconds) => {
+		on.service.configure({ mediaStatus: 404 });
+		const wait = { resource: 'task', operation: 'wait', taskId: on.finishedTask() };
+		const n8n = new WorkflowN8n(on.workflow({ parameters: { ...wait, downloadResults: true } }));
+		const run = n8n.begin();
+		await pass(seconds * SECOND);
+		on.service.resetSettings();
+		await passUntil(() => isTerminal(run.row.status));
+		expect(run.row.status).toBe('success');
+		expect(fileOf(run.ran.output)).toBeDefined();
+	},
+);

@@ -7,6 +7,7 @@ import { TOKEN_PARAMETER } from '../shared/addresses';
 import { clock } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { isRecord } from '../shared/json';
+import { writeLog } from '../shared/log';
 import { settled } from '../shared/promises';
 import { isTestAddress, type Recipient, recipientAt } from './callbackAddress';
 
@@ -77,8 +78,10 @@ export class ExpectedCallbacks {
 		}
 		// n8n may be able to start the check at the end of the run.
 		this.deliveries = [...deliveries, ...this.deliveries];
-		context.logger.warn(
-			`${context.getNode().name}: n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(begun.error)} Deliver such tasks with the operation Repeat Callback.`,
+		writeLog(
+			context,
+			'warn',
+			`n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(begun.error)} Deliver such tasks with the operation Repeat Callback.`,
 		);
 	}
 

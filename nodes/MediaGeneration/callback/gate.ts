@@ -11,6 +11,7 @@ import type { Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import { type FinishedTask, hasEnded } from '../service/taskRecord';
 import { clock, ExpiringCache, sleepUntil, withTimeLimit } from '../shared/clock';
+import { writeLog } from '../shared/log';
 import { isEngineV2, modeOf } from '../n8n/internals';
 import { settled } from '../shared/promises';
 import { keyInProcess } from './ledger';
@@ -65,7 +66,6 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 		throw new UserError("The parameter 'Events' is not a list of events");
 	}
 	const { connection, taskId, reference } = checked;
-	const node = context.getNode();
 	// A test run shows every event, also an event that was seen before.
 	const isTest = modeOf(context) === 'manual';
 	const key = keyInProcess(context, taskId);
@@ -77,7 +77,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	if (!isTest) marks.set(key, true);
 	// n8n now stores an execution, answers, and begins the execution. If n8n is killed in between, nothing else names
 	// the task, and the sender does not come again.
-	if (!isTest) context.logger.info(`${node.name}: task ${taskId} is to start the workflow`);
+	if (!isTest) writeLog(context, 'info', `task ${taskId} is to start the workflow`);
 	// The whole task: the execution does not know the service's names.
 	const json: IDataObject = { ...taskJson(task, { reference }), task: { ...task } };
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };

@@ -3,6 +3,7 @@ import { type IExecuteFunctions, type IWebhookFunctions, UserError } from 'n8n-w
 import { executionIdOf, modeOf, nodeContext } from '../n8n/internals';
 import { LedgerRow } from '../n8n/ledgerRow';
 import { comparableId } from '../service/answerFields';
+import { writeLog } from '../shared/log';
 
 /**
  * The name of a task among the tasks of one trigger: however a callback writes a UUID, it is the same task. Neither the base
@@ -61,7 +62,7 @@ export async function claimStart(context: IExecuteFunctions, taskId: string): Pr
 	if (isThere && tried[key] === undefined) return await row.isOf(own);
 	// The log comes before the row: if the process is killed in between, n8n keeps nothing that names the task.
 	if (!isThere) {
-		context.logger.info(`${context.getNode().name}: task ${taskId} starts the workflow (${own})`);
+		writeLog(context, 'info', `task ${taskId} starts the workflow (${own})`);
 	}
 	tried[key] = 'tried';
 	const isFirst = await row.insert([own]);

@@ -6,6 +6,7 @@ import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from '../shared/ad
 import { withTimeLimit } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
+import { writeLog } from '../shared/log';
 import { settled } from '../shared/promises';
 
 /** Larger bodies are refused. The record is read from the service anyway. */
@@ -102,7 +103,7 @@ export const deciding =
 		const result = await settled(withTimeLimit(decide(context), ANSWER_LIMIT_MS));
 		if ('error' in result) {
 			const why = messageOf(result.error);
-			context.logger.warn(`${context.getNode().name}: a callback waits. ${why}`);
+			writeLog(context, 'warn', `a callback waits. ${why}`);
 		}
 		const undecided = tryAgain('The callback cannot be checked at the moment');
 		const decided = ('value' in result && result.value) || undecided;

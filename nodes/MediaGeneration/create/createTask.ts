@@ -9,6 +9,7 @@ import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { clock, graceAfterStop, Stopped } from '../shared/clock';
 import { errorOf, ItemError, storedError } from '../shared/itemError';
+import { writeLog } from '../shared/log';
 import { settled } from '../shared/promises';
 import type { Ticket } from './accountLimits';
 import type { CreateQueue } from './createQueue';
@@ -204,12 +205,11 @@ export class TaskCreator {
 	}
 
 	private log(text: string, { itemIndex }: CreatePlan, isLate: boolean): void {
-		const { logger } = this.context;
-		const where = `(execution ${executionIdOf(this.context)}, item ${itemIndex + 1})`;
-		const line = `${this.context.getNode().name}: ${text} ${where}`;
-		if (this.signal?.aborted) logger.warn(`${line}, after the execution was stopped`);
-		else if (isLate) logger.warn(`${line}, after the call had ended`);
-		else logger.info(line);
+		const { context } = this;
+		const line = `${text} (execution ${executionIdOf(context)}, item ${itemIndex + 1})`;
+		if (this.signal?.aborted) writeLog(context, 'warn', `${line}, after the execution was stopped`);
+		else if (isLate) writeLog(context, 'warn', `${line}, after the call had ended`);
+		else writeLog(context, 'info', line);
 	}
 }
 

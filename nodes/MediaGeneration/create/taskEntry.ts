@@ -66,6 +66,8 @@ export interface TaskEntry {
 	/** Why the last download failed, and when to try it again. */
 	noFile?: string | undefined;
 	downloadAt?: number | undefined;
+	/** When its files were tried first, milliseconds of the clock. */
+	triedSince?: number | undefined;
 	files?: IBinaryData[] | undefined;
 	/** What the trigger answers that the result goes to. */
 	deliveries?: Deliveries | undefined;

@@ -48,8 +48,8 @@ interface Wanted {
 	stem: string;
 	/** No try but the first begins after this moment, milliseconds of the clock. */
 	giveUpAt: number;
-	/** Whether the links were read a moment ago, and no earlier call has tried them. */
-	isFresh: boolean;
+	/** When an earlier call began to try the links, milliseconds of the clock; none if they were read a moment ago. */
+	triedSince?: number | undefined;
 	/** Reads the task again; undefined if it could not be read. */
 	readAgain: () => Promise<TaskRecord | undefined>;
 }
@@ -137,7 +137,8 @@ export class Downloader {
 		const links = new Links(resultUrls, wanted.readAgain);
 		const askedAt = clock.now();
 		return await this.atOnce.run(async () => {
-			if (!wanted.isFresh || clock.now() - askedAt > LINK_AGE_MS) await links.renew();
+			if (wanted.triedSince !== undefined || clock.now() - askedAt > LINK_AGE_MS)
+				await links.renew();
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.
 			for (const [at, index] of resultIndexes(task).entries()) {
@@ -152,11 +153,11 @@ export class Downloader {
 		links: Links,
 		at: number,
 		name: Named,
-		{ giveUpAt: deadline, isFresh }: Wanted,
+		{ giveUpAt: deadline, triedSince }: Wanted,
 	): Promise<IBinaryData> {
 		const beganAt = clock.now();
 		const giveUpAt = Math.min(deadline, beganAt + this.tryMs);
-		const freshUntil = isFresh ? beganAt + FRESH_MS : -Infinity;
+		const freshUntil = (triedSince ?? beganAt) + FRESH_MS;
 		const signal = stopSignal(this.context);
 		for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
 			const tried = await settled(this.tryOnce(links.at(at), name));
@@ -169,8 +170,11 @@ export class Downloader {
 			const { trouble, retryAfterMs } = tried.value;
 			// A link of an earlier read may have ended.
 			const isOfLink = tried.value.isOfLink === true && links.isRead;
-			const next = clock.now() + Math.max(pauseMs, retryAfterMs ?? 0);
-			if (isOfLink && next > freshUntil) throw trouble;
+			const now = clock.now();
+			if (isOfLink && now >= freshUntil) throw trouble;
+			// The last try comes at the end of the time.
+			const latest = isOfLink ? freshUntil : Infinity;
+			const next = Math.min(latest, now + Math.max(pauseMs, retryAfterMs ?? 0));
 			const hostUntil = isOfLink ? Infinity : this.noteFailure() + this.tryMs;
 			if (next > Math.min(giveUpAt, hostUntil)) throw new PassingTrouble(trouble, retryAfterMs);
 			await sleepUntil(next, signal);

@@ -200,7 +200,8 @@ async function load(run: RunContext, entry: TaskEntry): Promise<boolean> {
 
 /** Downloads the results, each once. */
 async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
-	const { task, until = Infinity, noFile } = entry;
+	const { task, until = Infinity, triedSince } = entry;
+	const beganAt = clock.now();
 	if (task === undefined) return true;
 	const { turn } = run;
 	const { maySleep } = turn;
@@ -214,7 +215,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 		return read;
 	};
 	const stem = fileStem(taskId, record, ownFields(entry), numberOf(run, entry));
-	const wanted = { stem, giveUpAt, isFresh: noFile === undefined, readAgain };
+	const wanted = { stem, giveUpAt, triedSince, readAgain };
 	const loading = settled(run.downloader.filesOf(task, wanted));
 	const endsAt = leavesAt(entry, run.viewOf(entry));
 	const files = await (endsAt < Infinity ? withTimeLimit(loading, endsAt - clock.now()) : loading);
@@ -225,6 +226,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 		// n8n keeps the files now: their data URIs would be stored a second time.
 		entry.task = withoutFiles(entry.task ?? task);
 		delete entry.noFile;
+		delete entry.triedSince;
 		return true;
 	}
 	const { error } = files;
@@ -233,6 +235,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const mayTryAgain = error instanceof PassingTrouble && maySleep && left > error.retryAfterMs;
 	if (!mayTryAgain) throw ItemError.from(error, taskJson(entry.task ?? task, ownFields(entry)));
 	entry.noFile = error.message;
+	entry.triedSince ??= beganAt;
 	entry.downloadAt = clock.now() + Math.max(AWAKE_DOWNLOAD_MS, error.retryAfterMs);
 	return true;
 }

@@ -9,6 +9,7 @@ import { type DeliveredPlan, isDelivered } from '../plan/planTypes';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { clock, sleepUntil, Stopped } from '../shared/clock';
 import { count, ItemError, messageOf } from '../shared/itemError';
+import { writeLog } from '../shared/log';
 import { settled } from '../shared/promises';
 import { NO_CREDENTIAL, type RunContext } from './runContext';
 
@@ -163,7 +164,7 @@ export async function lostResults({
 	const message = `${count(lost.length, 'task')} of '${creatorOf(context)}' did not reach the trigger`;
 	const description = `Deliver them with the operation Repeat Callback, or retry this execution. ${lists.join('; ')}`;
 	// The settings of the workflow may have n8n store no execution that fails.
-	context.logger.warn(`${context.getNode().name}: ${message}. ${description}`);
+	writeLog(context, 'warn', `${message}. ${description}`);
 	return new ItemError(message, { description });
 }
 

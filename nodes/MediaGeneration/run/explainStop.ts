@@ -7,6 +7,7 @@ import { leaveItems } from '../n8n/subExecution';
 import { describePaidTasks, type Ordered, type PaidTask } from '../report/ifSomeFail';
 import { Stopped } from '../shared/clock';
 import { ItemError, messageOf } from '../shared/itemError';
+import { writeLog } from '../shared/log';
 import { settled } from '../shared/promises';
 import type { RunContext } from './runContext';
 
@@ -38,7 +39,7 @@ export async function explainStop(
 	const error = ItemError.from(reason);
 	const list = describePaidTasks(orderedBy(journal));
 	if (list === undefined) return error.toNodeError(node, undefined);
-	context.logger.warn(`${node.name}: ${error.message}. ${list}`);
+	writeLog(context, 'warn', `${error.message}. ${list}`);
 	if (isStopped) {
 		const items = journal.entries.flatMap(tasksOf).map((json) => ({ json }));
 		const title = `${node.name}: tasks of the stopped execution ${executionIdOf(context)}`;
@@ -47,7 +48,7 @@ export async function explainStop(
 			'value' in left
 				? `These tasks stand in execution ${left.value} of this workflow`
 				: `These tasks stand in this log only. ${messageOf(left.error)}`;
-		context.logger.warn(`${node.name}: ${where}`);
+		writeLog(context, 'warn', where);
 	}
 	return error.toNodeError(node, undefined, list);
 }

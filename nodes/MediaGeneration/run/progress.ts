@@ -8,6 +8,7 @@ import { isDelivered } from '../plan/planTypes';
 import { roundUsd } from '../service/money';
 import { hasEnded } from '../service/taskRecord';
 import { count } from '../shared/itemError';
+import { writeLog } from '../shared/log';
 import { describeDeliveries } from './deliver';
 import type { RunContext } from './runContext';
 import { hint, showHints } from './runHints';
@@ -42,10 +43,11 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 	const created = entries.filter(({ taskId }) => taskId !== undefined);
 	const progress = progressOf(journal);
 	highlight(context, `${progress}; looks again ${momentOf(context, wakeAt, 0)}`);
-	const { name } = context.getNode();
 	const execution = context.getExecutionId();
-	context.logger.info(
-		`${name}: ${progress}; asleep until ${new Date(wakeAt).toISOString()} (execution ${execution}, turn ${journal.state.turn})`,
+	writeLog(
+		context,
+		'info',
+		`${progress}; asleep until ${new Date(wakeAt).toISOString()} (execution ${execution}, turn ${journal.state.turn})`,
 	);
 	const [trouble] = entries.flatMap(({ end, noFile, trouble }) =>
 		end === undefined ? (noFile ?? trouble?.message ?? []) : [],

@@ -23,6 +23,7 @@ import { SPECIFICATION } from '../service/services';
 import type { TaskRecord } from '../service/taskRecord';
 import { anyOf, clock, ExpiringCache } from '../shared/clock';
 import { messageOf } from '../shared/itemError';
+import { writeLog } from '../shared/log';
 import { settled } from '../shared/promises';
 import { type RunView, timeOf } from './nextStep';
 import { Turn } from './turn';
@@ -287,7 +288,7 @@ export async function connectRun(
 	const { error } = connected;
 	if (!hasSlept) throw error;
 	const message = messageOf(error);
-	context.logger.warn(`${context.getNode().name}: the credential cannot be used. ${message}`);
+	writeLog(context, 'warn', `the credential cannot be used. ${message}`);
 	const baseUrl = 'https://credential.invalid';
 	const refuse = async () => await Promise.reject(new ServiceError('unreachable', message));
 	const client = new ServiceClient(refuse, baseUrl, []);

@@ -8,6 +8,7 @@ import type { ItemResult } from '../report/taskItems';
 import { roundUsd } from '../service/money';
 import { isOutOfReach } from '../shared/addresses';
 import { count, ItemError, shortened, withoutStop } from '../shared/itemError';
+import { writeLog } from '../shared/log';
 
 /** An item with its result. */
 interface End {
@@ -221,7 +222,7 @@ function triggersOf(creates: readonly CreatePlan[]): string | undefined {
 /** Shows warnings in the log and in the output panel. */
 export function showWarnings(context: IExecuteFunctions, messages: readonly string[]): void {
 	for (const message of messages) {
-		context.logger.warn(`${context.getNode().name}: ${message}`);
+		writeLog(context, 'warn', message);
 		showHints(context, hint(message, 'warning'));
 	}
 }

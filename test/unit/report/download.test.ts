@@ -59,7 +59,7 @@ async function download({
 	const done = { state: 'SUCCESS', creditsConsumed: null } as const;
 	const task = { ...done, taskId, resultUrls: [url], record: {} };
 	const readTask = readAgain ?? (async () => task);
-	const wanted = { stem, giveUpAt: deadline, isFresh: true, readAgain: readTask };
+	const wanted = { stem, giveUpAt: deadline, readAgain: readTask };
 	const [file] = (await passTime(downloader.filesOf(task, wanted))) ?? [];
 	return file;
 }
@@ -548,9 +548,15 @@ describe('what may come later', () => {
 	const done = { state: 'SUCCESS', creditsConsumed: null, record: {} } as const;
 	const task = { ...done, taskId: 'task-1', resultUrls: [URL] };
 	const files = async (context: ReturnType<typeof executeContext>, more: object = {}) => {
-		const wanted = { stem: 'a', giveUpAt: Infinity, isFresh: true, readAgain: async () => task };
+		const wanted = { stem: 'a', giveUpAt: Infinity, readAgain: async () => task };
 		return await new Downloader(context, undefined).filesOf(task, { ...wanted, ...more });
 	};
+
+	it('comes last at the end of the two minutes', async () => {
+		const { context, requests } = answering({ status: 404 });
+		await caught(async () => void (await passTime(files(context))));
+		expect(requests).toEqual([0, 2, 6, 14, 30, 62, 120].map((seconds) => seconds * 1000));
+	});
 
 	it('may still come to a fresh link where the time for it is over before', async () => {
 		const { context, requests } = answering({ status: 404 });
@@ -561,10 +567,10 @@ describe('what may come later', () => {
 		expect(requests).toEqual([0, 2000]);
 	});
 
-	it('of a link that was tried before is final at once', async () => {
+	it('of a link that was tried for two minutes is final at once', async () => {
 		const { context, requests } = answering({ status: 404 });
 		const error = await caught(async () => {
-			await files(context, { isFresh: false, readAgain: async () => task });
+			await files(context, { triedSince: EPOCH - 2 * MINUTE, readAgain: async () => task });
 		});
 		expect(error).not.toBeInstanceOf(PassingTrouble);
 		expect(requests).toHaveLength(1);
@@ -611,7 +617,7 @@ describe('a link', () => {
 		const downloader = new Downloader(context, undefined);
 		const fetch = async (each: ReturnType<typeof task>, more: object = {}) =>
 			await downloader.filesOf(each, {
-				...{ stem: 'a', giveUpAt: Infinity, isFresh: true },
+				...{ stem: 'a', giveUpAt: Infinity },
 				...{ readAgain: readAgain(each.taskId), ...more },
 			});
 		return { reads, asked, task, fetch };
@@ -629,7 +635,7 @@ describe('a link', () => {
 		const { task, fetch, reads, asked } = signed(5_000);
 		const old = task('t1');
 		time.jump(60_000);
-		expect(await passTime(fetch(old, { isFresh: false }))).toHaveLength(1);
+		expect(await passTime(fetch(old, { triedSince: EPOCH }))).toHaveLength(1);
 		expect([reads, asked]).toEqual([['t1'], [['t1', 200]]]);
 	});
 
@@ -637,7 +643,7 @@ describe('a link', () => {
 		const { task, fetch } = signed(5_000);
 		const old = task('t1');
 		time.jump(60_000);
-		const wanted = { isFresh: false, giveUpAt: clock.now(), readAgain: async () => undefined };
+		const wanted = { triedSince: EPOCH, giveUpAt: clock.now(), readAgain: async () => undefined };
 		await expect(passTime(fetch(old, wanted))).rejects.toBeInstanceOf(PassingTrouble);
 	});
 
