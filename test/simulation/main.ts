@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { readOptions, wholeNumber } from '../commandLine';
 import { groupBy } from '../groupBy';
 import { markdownTable, writeSection } from '../page';
+import { plantAll } from './mistakes';
 import { add, type Found, replay, search } from './search';
 import { NodeSources, ROOT } from './world/nodeSources';
 
@@ -16,6 +17,7 @@ const USAGE = `Usage: npm run simulate -- [options]
   --seed <n>        replay one history, made as short as it can be where it violates the contract
   --sentence <words> of a history that violates several sentences: the one that is meant
   --sources <path>  the folder of another version of the nodes (default: this one)
+  --mistakes        make mistakes on purpose, one for each sentence, and tell which seed notices it
   --write           write the counts into test/simulation/results.md`;
 
 const values = readOptions(USAGE, {
@@ -25,6 +27,7 @@ const values = readOptions(USAGE, {
 	sentence: { type: 'string' },
 	sources: { type: 'string', default: ROOT },
 	json: { type: 'boolean', default: false },
+	mistakes: { type: 'boolean', default: false },
 	write: { type: 'boolean', default: false },
 });
 
@@ -46,6 +49,7 @@ async function main(): Promise<void> {
 		process.exitCode = isGreen ? 0 : 1;
 		return;
 	}
+	if (values.mistakes) return await plantAll(300, values.sentence);
 	const from = wholeNumber('from', values.from);
 	const seeds = wholeNumber('seeds', values.seeds);
 	if (values.json) console.log(JSON.stringify(await search(from, seeds, sources)));
@@ -101,7 +105,7 @@ async function report(
 	console.log(page);
 	for (const [sentence, against] of groupBy(violations, (violation) => violation.sentence)) {
 		const seeds = seedsOf(against);
-		console.log(`Not so in ${seeds.length} histories: ${sentence}`);
+		console.log(`Not so in ${seeds.length} histories, for ${against[0]?.user}: ${sentence}`);
 		for (const { seed, what } of against.slice(0, MAX_SHOWN)) {
 			console.log(`  seed ${seed}: ${what}`);
 		}

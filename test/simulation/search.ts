@@ -71,7 +71,9 @@ export async function replay(
 		'',
 		...trace,
 		'',
-		...violations.map(({ sentence, what }) => `seed ${seed}: not so: ${sentence}: ${what}`),
+		...violations.map(
+			({ sentence, user, what }) => `seed ${seed}: not so, for ${user}: ${sentence}: ${what}`,
+		),
 		...(violation ? [] : [`seed ${seed}: every sentence holds`]),
 	];
 	return { isGreen: violation === undefined, text: lines.join('\n') };

@@ -59,7 +59,9 @@ export const BLIPS = [
 	['blip: 400', { status: 400, body: { error: 'upstream request failed' } }],
 	['blip: 405', { status: 405, ...page(405) }],
 	['blip: 429', { status: 429, body: { error: 'slow down' } }],
+	['blip: 500', { status: 500, body: { error: 'internal' } }],
 	['blip: 502', { status: 502, ...page(502) }],
+	['blip: 504', { status: 504, ...page(504) }],
 	['blip: 503', { status: 503, ...page(503), retryAfter: 5 }],
 ] as const;
 

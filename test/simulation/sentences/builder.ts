@@ -7,7 +7,17 @@ import { itemOf } from '../world/service';
 import type { World } from '../world/world';
 import { isEndUnstored, isOutOfDate, isPassedOver, setForwardMs } from './exceptions';
 import type { Check } from './sentences';
-import { firstOf, hasEnded, inputsOf, isOf, isWaited, linkOf, runsOf } from './told';
+import {
+	firstOf,
+	hasEnded,
+	IN_DOUBT,
+	inputsOf,
+	isOf,
+	isWaited,
+	linkOf,
+	REFUSED,
+	runsOf,
+} from './told';
 
 /** A run that was retried after a stop ends with the error of the first, wherever its items have gone. */
 const runsThatWentOn = (world: World) =>
@@ -24,8 +34,9 @@ function unsaidOf({ n8n, service }: World, execution: string, json: object, name
 	const row = n8n.row(execution);
 	const said = JSON.stringify(json);
 	// n8n goes on by itself with some runs that were killed in a turn: the log has the ids of that turn.
-	if (row?.isKilled && said.includes('It is not known whether the task was created'))
-		return undefined;
+	if (row?.isKilled && IN_DOUBT.test(said)) return undefined;
+	// The retry that goes on names them.
+	if (REFUSED.test(said)) return undefined;
 	return service.tasks.find(
 		(task) =>
 			task.by === `execution ${execution}` &&

@@ -32,7 +32,8 @@ const LEAST_WINDOW = 10;
 function isOpen({ service }: World, { status, taskId = '', isUnsent, told }: SeenRequest): boolean {
 	if (isUnsent === true) return false;
 	const isNamed = isHeard(service.task(taskId)?.toldTo);
-	const isRefusal = status >= 400 && status < 499;
+	// Something between the two may have handed the order on.
+	const isRefusal = status >= 400 && status < 499 && status !== 425;
 	return !isHeard(told) || status === 303 || !(isNamed || isRefusal);
 }
 

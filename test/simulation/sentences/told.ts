@@ -79,7 +79,7 @@ export function inputsOf({ data }: Row): INodeExecutionData[] {
 export const IN_DOUBT = /not known whether the task was created/;
 
 /** What a retry says that does not go on. */
-export const REFUSED = /n8n has not kept what it created|Another retry of execution/;
+export const REFUSED = /n8n has not kept what it created|retry of (?:this )?execution.* goes on/;
 
 /** Whether n8n keeps anything that a node has stored in an execution. */
 export const isStored = ({ data }: Row): boolean => {

@@ -115,6 +115,8 @@ export class Service {
 	}
 
 	changeKey(): void {
+		// A token of the former key opens nothing any more.
+		for (const { webhookUrl } of this.tasks) this.secrets.delete(tokenIn(webhookUrl) ?? '');
 		this.key = `sk-live-key-after-${this.secrets.size}-changes`;
 		this.secrets.add(this.key);
 		this.enterKey();
@@ -205,7 +207,7 @@ export class Service {
 		this.tasks.push(task);
 		seen.taskId = task.id;
 		if (own.latencyMs === NEVER_MS) this.world.note('task hangs');
-		const token = URL.parse(webhookUrl ?? '')?.searchParams.get('token');
+		const token = tokenIn(webhookUrl);
 		if (token) this.secrets.add(token);
 		this.world.trace(`service: makes ${task.id} for ${task.item} (${task.by})`);
 		return answer();
@@ -282,6 +284,8 @@ function askToWait(status: number, ms: number): ServiceError {
 	const message = `The account may create tasks again in ${seconds} s.`;
 	return new ServiceError(status, 'asks to wait', message, { 'retry-after': String(seconds) });
 }
+
+const tokenIn = (url = '') => URL.parse(url)?.searchParams.get('token');
 
 /** The ask and the item that a prompt names. */
 export const itemOf = (body: unknown): string =>
