@@ -1,4 +1,4 @@
-const { cpSync, rmSync, statSync } = require('node:fs');
+const { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } = require('node:fs');
 
 /**
  * What the TypeScript compiler leaves behind: icons, the texts of n8n's node panel, and the schemas from which the editor
@@ -15,4 +15,22 @@ exports.default = async () => {
 	}
 };
 
-if (require.main === module) void exports.default();
+/** What the compiler writes for other module systems, and for functions that use `this`: none of the sources does. */
+const OF_THE_COMPILER = [
+	[/^Object\.defineProperty\(exports, "__esModule".*\n/m, ''],
+	[/^(?:exports\.\w+ = )+void 0;\n/m, ''],
+	[/\(0, (\w+\.\w+)\)(?=[(`])/g, '$1'],
+	[/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4)],
+];
+
+/** Makes what the compiler has written like the sources: a reviewer compares them. The tarball is smaller, too. */
+exports.tidy = async () => {
+	const files = readdirSync('dist', { recursive: true, encoding: 'utf8' });
+	for (const file of files.filter((name) => name.endsWith('.js'))) {
+		let text = readFileSync(`dist/${file}`, 'utf8');
+		for (const [pattern, plain] of OF_THE_COMPILER) text = text.replace(pattern, plain);
+		writeFileSync(`dist/${file}`, text);
+	}
+};
+
+if (require.main === module) void exports[process.argv[2] ?? 'default']();

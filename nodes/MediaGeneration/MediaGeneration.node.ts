@@ -30,7 +30,7 @@ export class MediaGeneration implements INodeType {
 		usableAsTool: true,
 		builderHint: {
 			searchHint:
-				"One node does a whole batch: hand it all items at once. It creates a task for each item, many in parallel, waits until all are finished and puts out one item for each, with 'resultUrls'. Build no loop, no polling, no Wait and no HTTP Request around it. Each task costs money: test with the option 'dryRun' first. The fields of each item go on beside its result ('includeInput'), so rows can be written back.",
+				"One node does a whole batch: hand it all items at once. It creates a task for each item, waits for all, and puts out one item for each, with 'resultUrls'. Build no loop, Wait or HTTP Request around it. Each task costs money: test with the option 'dryRun' first.",
 		},
 		inputs: [NodeConnectionTypes.Main],
 		outputs: [NodeConnectionTypes.Main],

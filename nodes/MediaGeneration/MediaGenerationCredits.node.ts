@@ -7,7 +7,7 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { numberField, optionsField } from './panel/field';
+import { numberField, optionsField } from './panel/hints';
 import { creditsToolFields } from './panel/resources';
 import { readCredits } from './run/creditsRun';
 
@@ -31,7 +31,7 @@ export class MediaGenerationCredits implements INodeType {
 		usableAsTool: true,
 		builderHint: {
 			searchHint:
-				"Reads the balance of the account once for all items. As a guard before a batch, set 'minimumBalance': below it the node stops the workflow. The items go on beside the balance, so add no Merge. It costs nothing.",
+				"Reads the balance of the account. As a guard before a batch, set 'minimumBalance': below it the node stops the workflow.",
 			relatedNodes: [
 				{
 					nodeType: 'n8n-nodes-media-generation.mediaGeneration',

@@ -11,8 +11,8 @@ import {
 
 import { isRegistered, refuseEngineV2, register } from './callback/callbackAddress';
 import { handleTriggerWebhook } from './callback/gate';
-import { startWorkflow } from './callback/startWorkflow';
-import { optionsField } from './panel/field';
+import { startWorkflow } from './callback/ledger';
+import { optionsField } from './panel/hints';
 import { CALLBACK_PATH } from './shared/addresses';
 
 /** The hooks of a test run must leave the production URL alone, which the published workflow may be using. */
@@ -35,16 +35,16 @@ export class MediaGenerationTrigger implements INodeType {
 		triggerPanel: {
 			header: 'Wait for a finished task',
 			executionsHelp:
-				"<b>To see a task here</b>, click 'Execute step'. Then run 'Repeat Callback' in another workflow, with the 'taskId' of a finished task, and the test URL of this trigger as 'Callback URL'.<br /><br />The executions of the published workflow show up in the list of executions, not here.",
+				"<b>To see a task here</b>, click 'Execute step'. Then run 'Repeat Callback' in another workflow, with the 'taskId' of a finished task, and the test URL of this trigger as 'Callback URL'.",
 		},
 		builderHint: {
 			searchHint:
-				"Starts a workflow once for each finished task that a Media Generation node created with completion 'trigger'. Publish the workflow. Use it only where each result is wanted at once: with completion 'wait' the Media Generation node waits by itself and needs no trigger. Build no Webhook node and no check for duplicates.",
+				"Starts a workflow once for each finished task that a Media Generation node created with completion 'trigger'. Use it only where each result is wanted at once: with completion 'wait' the Media Generation node needs no trigger. Build no Webhook node.",
 			relatedNodes: [
 				{
 					nodeType: 'n8n-nodes-media-generation.mediaGeneration',
 					relationHint:
-						"Creates the tasks, with completion 'trigger' and the same API key. For files, put another one behind the trigger: resource 'task', operation 'wait', with the taskId of the item",
+						"Creates the tasks, with completion 'trigger' and the same API key. For files, put another one behind the trigger: resource 'task', operation 'wait'",
 				},
 			],
 		},
@@ -65,14 +65,14 @@ export class MediaGenerationTrigger implements INodeType {
 		properties: [
 			{
 				displayName:
-					"When this workflow is published, each finished task of its Media Generation nodes with 'Notify a Trigger' starts it once. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node. To order by hand, choose the other trigger beside the button 'Execute workflow'.",
+					"When this workflow is published, each finished task of its Media Generation nodes with 'Notify a Trigger' starts it once. For a node in another workflow, copy the production URL above into the 'Callback URL' of that node.",
 				name: 'notice',
 				type: 'notice',
 				default: '',
 			},
 			{
 				displayName:
-					"This trigger puts out links and downloads nothing. For files, put a Media Generation node with 'Wait for Task' behind it: that node fetches the files, sleeps while their host is in trouble, and can split the results.",
+					"This trigger downloads nothing. For files, put a Media Generation node with 'Wait for Task' behind it.",
 				name: 'filesNotice',
 				type: 'notice',
 				default: '',
@@ -120,7 +120,7 @@ export class MediaGenerationTrigger implements INodeType {
 					type: 'boolean',
 					default: true,
 					description:
-						'Whether to refuse callbacks without a valid token in their URL. Media Generation nodes add the token by themselves. Switch this off only if something else creates the tasks, with the URL alone.',
+						'Whether to refuse callbacks without a valid token in their URL. Switch this off only if something else creates the tasks, with the URL alone.',
 				},
 			]),
 		],

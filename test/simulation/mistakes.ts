@@ -15,7 +15,7 @@ a failed task is made anew → a failed task is created anew at once → run/nex
 a failed task that was charged → a failed task is put out as free → report/taskItems.ts → task.creditsConsumed ?? (state === 'FAILURE' ? 0 : null) → state === 'FAILURE' ? 0 : task.creditsConsumed ?? null
 a create that is answered 303 → a create that is answered 303 counts as not taken → create/createTask.ts → error.taken === 'unknown' → error.taken === 'unknown' && error.statusCode !== 303
 what ends within Sleep After → a young run sleeps like an old one → run/turn.ts → return stretch.beganAt + suspendAfterMs; → return stretch.beganAt + Math.min(suspendAfterMs, 20_000);
-no minute passes → a run with orders left sleeps as long as others → n8n/wakes.ts → Math.min(readAt, orderAt, due) → Math.min(readAt, due)
+no minute passes → a run with orders left sleeps as long as others → read/readWindow.ts → Math.min(readAt, orderAt, due) → Math.min(readAt, due)
 a batch takes at most → half of the places are used → create/createQueue.ts → if (underWay + unfinished >= most || → if (underWay + unfinished >= most / 2 ||
 no item is lost → the first refusal of an item is its last → create/circuitBreaker.ts → if (before === undefined) { → if (before === undefined) return 'its own'; if (false) {
 a stretch of 5xx → a run does not rest after orders in doubt → create/circuitBreaker.ts → const MOST_DOUBTS = 3; → const MOST_DOUBTS = 300;
@@ -38,11 +38,11 @@ every item comes out once → the items leave in another order → report/taskIt
 a caller that hangs up → the caller's minute is not known → plan/planWait.ts → const MCP_SECONDS = 50; → const MCP_SECONDS = 80;
 every execution comes to its end → n8n's store is not asked before a sleep → run/bringTask.ts → if (!(await storeAnswers(context))) → if (false)
 every finished task starts → the ledger is not looked at → callback/ledger.ts → if (isThere && tried[key] === undefined) return false; → ;
-a callback that does not come → nobody makes up for a lost callback → callback/expectedCallbacks.ts → if (deliveries.length === 0) return; → if (deliveries.length >= 0) return;
-every start has the reference → the trigger forgets the reference → callback/verifyCallback.ts → ...(typeof reference === 'string' && { reference }) → ...{}
-no callback is taken → an event's own id is taken for the id of its task → callback/verifyCallback.ts → const taskId = idIn(parsedJson(String(rawBody))) → const taskId = (context.getBodyData().id as string | undefined) ?? idIn(parsedJson(String(rawBody)))
+a callback that does not come → nobody makes up for a lost callback → callback/delivery.ts → if (deliveries.length === 0) return; → if (deliveries.length >= 0) return;
+every start has the reference → the trigger forgets the reference → callback/gate.ts → ...(typeof reference === 'string' && { reference }) → ...{}
+no callback is taken → an event's own id is taken for the id of its task → callback/gate.ts → const taskId = idIn(parsedJson(String(rawBody))) → const taskId = (context.getBodyData().id as string | undefined) ?? idIn(parsedJson(String(rawBody)))
 the key and the tokens → keys are not cut out of what the service says → service/redactSecrets.ts → left.replaceAll(secret, '***') → left
-a callback without its token → a token does not cover its reference → callback/verifyCallback.ts → isTokenValid(token, each, apiKey, reference) → isTokenValid(token, each, apiKey, reference) || isTokenValid(token, each, apiKey, undefined)
+a callback without its token → a token does not cover its reference → callback/gate.ts → isTokenValid(token, each, apiKey, reference) → isTokenValid(token, each, apiKey, reference) || isTokenValid(token, each, apiKey, undefined)
 `;
 
 /** Makes each mistake, one at a time, and tells in which seed its sentence notices it. */

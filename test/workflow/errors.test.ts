@@ -126,7 +126,7 @@ it.each(['get', 'wait'])(
 		const taskId = on.finishedTask();
 		const parameters = { resource: 'task', operation, taskId: '={{ $json.taskId }}' };
 		const items = [{ json: { taskId: 'unknown' } }, { json: { taskId } }];
-		expect((await on.run({ parameters }, items)).output).toMatchObject([
+		expect((await (await on.start({ parameters }, items)).end()).output).toMatchObject([
 			{ json: { taskId: 'unknown', error: text('unknown') } },
 			{ json: { taskId, state: 'SUCCESS' } },
 		]);

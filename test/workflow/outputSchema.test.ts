@@ -2,6 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { parseTaskRecord } from '../../nodes/MediaGeneration/service/taskRecord';
 import { inTableOrder } from '../../nodes/MediaGeneration/shared/itemError';
 import { listen } from '../listen';
 import { startTrigger, TRIGGER } from './engine';
@@ -61,8 +62,9 @@ const runs: Record<string, () => ReturnType<typeof run>> = {
 	'v1.0.0/getBalance': async () => await run({}, 'mediaGenerationCredits'),
 	'v1.0.0': async () => {
 		const record = { state: 'SUCCESS', resultUrls: ['https://m/1.png'], creditsConsumed: 1 };
-		const task = { taskId: 'task-1', record, baseUrl: 'https://service.example.com' };
-		return await passTime(startTrigger(on.workflow(TRIGGER), [{ json: task }]));
+		const task = parseTaskRecord('task-1', { taskId: 'task-1', ...record });
+		const json = { taskId: 'task-1', task: { ...task } } as IDataObject;
+		return await passTime(startTrigger(on.workflow(TRIGGER), [{ json }]));
 	},
 };
 

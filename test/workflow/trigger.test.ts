@@ -1,10 +1,10 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
-import { startWorkflow } from '../../nodes/MediaGeneration/callback/startWorkflow';
+import { startWorkflow } from '../../nodes/MediaGeneration/callback/ledger';
 import { parseTaskRecord } from '../../nodes/MediaGeneration/service/taskRecord';
 import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
 import { deliver, outcome } from './webhook';
-import { executeContext, startTrigger, TRIGGER, type TestNode, type TestWorkflow } from './engine';
+import { executeContext, startTrigger, type TestNode, type TestWorkflow, TRIGGER } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { SECOND_ROW, store, useProcessedData } from './processedData';
 import { field, hasErrorOutput, IMAGE_MODEL, keepsGoing, MINUTE, stage, text } from './support';

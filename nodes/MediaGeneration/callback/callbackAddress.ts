@@ -111,7 +111,7 @@ export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise
 	if (url === undefined) {
 		throw new UserError('No published Media Generation Trigger was found in this workflow', {
 			description:
-				"Add a Media Generation Trigger and publish the workflow, or paste the URL of a trigger into 'Callback URL' (its test URL after you have pressed 'Execute step' there). No task was created.",
+				"Add a Media Generation Trigger and publish the workflow, or paste the URL of a trigger into 'Callback URL'. No task was created.",
 		});
 	}
 	if (urls.length > 1) {

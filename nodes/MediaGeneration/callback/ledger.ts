@@ -1,9 +1,21 @@
-import { type IExecuteFunctions, type IWebhookFunctions, UserError } from 'n8n-workflow';
+import {
+	type IDataObject,
+	type IExecuteFunctions,
+	type INode,
+	type INodeExecutionData,
+	type IWebhookFunctions,
+	UserError,
+} from 'n8n-workflow';
 
-import { executionIdOf, modeOf, nodeContext } from '../n8n/internals';
+import { endWithError, executionIdOf, modeOf, nodeContext, runningNode } from '../n8n/internals';
+import { failedTask, isWithoutResult, missingResults, withoutResult } from '../report/taskErrors';
+import { taskJson } from '../report/taskItems';
+import type { TaskRecord } from '../service/taskRecord';
+import { inTableOrder, writeLog } from '../shared/itemError';
+import { isRecord } from '../shared/json';
+import { settled } from '../shared/promises';
 import { LedgerRow } from '../n8n/ledgerRow';
 import { comparableId } from '../service/answerFields';
-import { writeLog } from '../shared/log';
 
 /**
  * The name of a task among the tasks of one trigger: however a callback writes a UUID, it is the same task. Neither the base
@@ -46,7 +58,7 @@ type Tried = Record<string, 'tried' | 'inDoubt'>;
  *
  * The row names its execution, which goes on whenever it finds its own name: in its next try (n8n offers *Retry On Fail* on
  * triggers), also if the database's answer to the first try was lost, and in queue mode where n8n runs the job of a killed
- * worker again on another worker, under the same id (n8n 2.41), shown by test/e2e/queue.test.ts.
+ * worker again on another worker, under the same id (n8n 2.41); test/workflow/trigger.test.ts runs an execution twice.
  *
  * @returns whether this execution starts the workflow
  * @throws the database's error; UserError if it is not known who has written the row
@@ -75,5 +87,57 @@ export async function claimStart(context: IExecuteFunctions, taskId: string): Pr
 const inDoubt = (taskId: string) =>
 	new UserError(`It is not known whether another execution has started for the task ${taskId}`, {
 		description:
-			'The database did not answer when this execution was to start. Look in the list of executions: has another execution started for this task? If not, use Retry execution on this one, which always starts.',
+			'The database did not answer when this execution was to start. Look in the list of executions: has another execution started for this task? If not, use Retry execution on this one.',
 	});
+
+/** The settings of each trigger whose last try failed, for its next try by *Retry On Fail*. */
+const asChosen = new WeakMap<INode, INode>();
+
+/**
+ * Starts the workflow for the tasks that the gate admitted, once for each task. A test run always starts, and neither asks
+ * the ledger nor writes to it.
+ *
+ * @returns the items to go on with: none for a task that another execution starts
+ * @throws the database's error, whatever *On Error* says
+ */
+export async function startWorkflow(context: IExecuteFunctions): Promise<INodeExecutionData[][]> {
+	const node = runningNode(context);
+	// Otherwise n8n would start the workflow with an empty item for a task that has started it before.
+	Object.assign(node, asChosen.get(node), { alwaysOutputData: false });
+	const started = await settled(startAll(context));
+	if ('value' in started) return [started.value];
+	// Otherwise *On Error: Continue* would start the workflow with the callback as it came, although the task may have
+	// started the workflow before.
+	asChosen.set(node, { ...node });
+	endWithError(context);
+	throw started.error;
+}
+
+async function startAll(context: IExecuteFunctions): Promise<INodeExecutionData[]> {
+	const isTest = modeOf(context) === 'manual';
+	const output: INodeExecutionData[] = [];
+	const tasks: TaskRecord[] = [];
+	for (const { json } of context.getInputData()) {
+		const { taskId, task: admitted, reference } = json;
+		if (typeof taskId !== 'string' || !isRecord(admitted)) continue;
+		const task = admitted as unknown as TaskRecord;
+		const isStart = isTest || (await claimStart(context, taskId));
+		if (!isStart) continue;
+		tasks.push(task);
+		output.push({ json: fieldsOf(task, { reference }) });
+	}
+	const empty = withoutResult(output.map(({ json }) => json).filter(isWithoutResult));
+	for (const message of [empty, missingResults(tasks)]) {
+		if (message === undefined) continue;
+		context.addExecutionHints({ message, type: 'warning', location: 'outputPane' });
+	}
+	return output;
+}
+
+/** The output fields of a task. Of a failed task they say why and what to do, as those of the action node do. */
+function fieldsOf(task: TaskRecord, sent: IDataObject): IDataObject {
+	const fields = taskJson(task, sent);
+	if (task.state !== 'FAILURE') return inTableOrder(fields);
+	const { told: error, description: advice } = failedTask(task, sent);
+	return inTableOrder({ ...fields, error, advice });
+}

@@ -10,10 +10,10 @@ import type { CreatedTask } from '../service/client';
 import { clock } from '../shared/clock';
 import { type Beginning, beginningOf, executionsBefore, newestOf, WHOLE } from './beginning';
 import type { QueueState } from './createQueue';
-import { replanned } from './replanned';
 import {
 	endedRun,
 	newRun,
+	replanned,
 	revivedEntries,
 	revivedSettings,
 	sleepingRun,

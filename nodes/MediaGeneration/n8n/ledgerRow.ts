@@ -1,8 +1,9 @@
 import type { DeduplicationItemTypes, IExecuteFunctions } from 'n8n-workflow';
 
-import { digest, isRecord } from '../shared/json';
+import { clock, Stopped, withTimeLimit } from '../shared/clock';
 import { settled } from '../shared/promises';
-import { internalsOf, runningNode } from './internals';
+import { executionIdOf, internalsOf, runningNode } from './internals';
+import { digest, isRecord } from '../shared/json';
 
 /** The entries that n8n keeps if all names share one row. */
 const FALLBACK_ENTRIES = 100_000;
@@ -64,7 +65,10 @@ export class LedgerRow {
 		if (added.includes(this.name)) return true;
 		// An earlier call, whose answer was lost, has written the very same entries: the row, or into the row of another writer.
 		const isRepeated = entries.length > 0 && added.length === 0;
-		if (isRepeated && (await this.size()) === entries.length + 1) return true;
+		if (isRepeated && (await this.size()) === entries.length + 1) {
+			// A call of the same words may have taken the entries out of the row of another writer just now.
+			if ((await this.which(entries)).length === entries.length) return true;
+		}
 		// n8n has found the row of another writer, and added these entries to it.
 		const own = isRepeated ? entries.slice(0, 1) : added;
 		if (own.length > 0) await settled(this.remove(own));
@@ -178,3 +182,32 @@ const isSecondRow = (error: unknown): boolean =>
 	error instanceof Error &&
 	(('code' in error && error.code === '23505') ||
 		/UNIQUE constraint failed|duplicate key value/i.test(error.message));
+
+/** n8n's database answers such a question within milliseconds. */
+const ANSWER_MS = 2_000;
+
+/**
+ * Whether n8n's database answers at present. An execution that n8n cannot store when it goes to sleep is never woken: it
+ * stays *running* in the list of executions (n8n 2.41). So a run asks before it sleeps.
+ */
+export async function storeAnswers(context: IExecuteFunctions): Promise<boolean> {
+	if (executionIdOf(context) === undefined || !context.getWorkflow().id) return true;
+	const counted = settled(new LedgerRow(context, 'before a sleep').size());
+	const answer = await withTimeLimit(counted, ANSWER_MS);
+	return answer !== undefined && 'value' in answer;
+}
+
+/**
+ * Asks n8n's store until it answers.
+ *
+ * @param question itself asks for a while
+ * @throws Stopped if the execution was stopped
+ */
+export async function askUntilAnswered<T>(question: () => Promise<T>): Promise<T> {
+	for (;;) {
+		const asked = await settled(question());
+		if ('value' in asked) return asked.value;
+		if (asked.error instanceof Stopped) throw asked.error;
+		await clock.sleep(ANSWER_MS, undefined);
+	}
+}

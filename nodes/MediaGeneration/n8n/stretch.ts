@@ -1,7 +1,8 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { clock } from '../shared/clock';
+import { settled } from '../shared/promises';
 import { internalsOf, modeOf, settingsOf } from './internals';
+import { clock } from '../shared/clock';
 import { JOURNAL } from './storedExecution';
 
 /** n8n runs nodes one after the other. After a longer pause the execution was woken, or retried. */
@@ -89,4 +90,27 @@ export function timeLimitOf(context: IExecuteFunctions): number {
 	const toldAt = typeof ends === 'number' ? clock.now() + ends - Date.now() : Infinity;
 	const sleptMs = wokenAt === undefined ? 0 : wokenAt - startedAt;
 	return Math.min(seconds > 0 ? startedAt + 1000 * seconds : Infinity, toldAt - sleptMs);
+}
+
+/**
+ * Does a piece of work when the execution has ended, and n8n has stored its end. Until then a kill of n8n takes away what
+ * the execution knows. An execution that was stopped is stored without its last turn, so it does not count as ended.
+ * If the execution sleeps after the end of this run of the node, in a later round of a loop, the end is stored as well.
+ *
+ * It relies on n8n's lifecycle hooks, which run in the order in which they were added (n8n 2.41), shown by
+ * test/e2e/restart.test.ts.
+ *
+ * @param isRunEnded whether this run of the node has ended
+ * @param work may fail without effect on the execution
+ */
+export function whenEndIsStored(
+	context: IExecuteFunctions,
+	isRunEnded: () => boolean,
+	work: () => Promise<void>,
+): void {
+	const { hooks } = internalsOf(context).additionalData ?? {};
+	hooks?.addHandler?.('workflowExecuteAfter', async ({ status }) => {
+		const isStored = ['success', 'error'].includes(status);
+		if (isStored || (status === 'waiting' && isRunEnded())) await settled(work());
+	});
 }

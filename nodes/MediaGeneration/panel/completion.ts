@@ -16,7 +16,7 @@ const completion: INodeProperties = {
 	description: 'What this node does while the tasks are running',
 	builderHint: {
 		propertyHint:
-			"Keep 'wait' unless the user asks otherwise: the node waits by itself, also for hours, so add no Wait, no If and no loop. 'trigger' needs a published workflow that starts with a Media Generation Trigger. With 'return', store each taskId: nobody fetches the results.",
+			"Keep 'wait' unless the user asks otherwise: the node waits by itself, also for hours. 'trigger' needs a published workflow that starts with a Media Generation Trigger. With 'return' nobody fetches the results.",
 	},
 	options: [
 		{
@@ -66,11 +66,11 @@ export const completionFields: INodeProperties[] = [
 	completion,
 	notice(
 		'trigger',
-		"First add a Media Generation Trigger, and publish its workflow. The list of executions has an execution that is 'Waiting' until all results have arrived: do not stop it. For files, put 'Wait for Task' behind the trigger.",
+		"First add a Media Generation Trigger, and publish its workflow. The list of executions has an execution that is 'Waiting' until all results have arrived: do not stop it.",
 	),
 	notice(
 		'return',
-		"Nothing waits for these tasks, and they are billed. Store each 'taskId': 'Wait for Task' needs it to get the results.",
+		"Nothing waits for these tasks, and they are billed. Store each 'taskId' for 'Wait for Task'.",
 	),
 	{ ...callbackUrl, displayOptions: shownWith('trigger') },
 	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },

@@ -1,7 +1,7 @@
 import type { INodeProperties } from 'n8n-workflow';
 
 import { CREATES, outputOptions } from './completion';
-import { fileField, numberField, optionsField, shownWhen } from './field';
+import { fileField, numberField, optionsField, shownWhen } from './hints';
 
 const inputField: INodeProperties = {
 	displayName: 'Name in the Model',

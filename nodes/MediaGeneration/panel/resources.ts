@@ -1,6 +1,6 @@
 import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 
-import { fileField, numberField, operationField } from './field';
+import { fileField, numberField, operationField } from './hints';
 import { modelField, modelFields } from './models';
 
 /** The fields that images and videos share. */
@@ -199,11 +199,11 @@ const ANSWER =
 /** The fields that only a tool of an AI agent has. */
 export const toolFields: INodeProperties[] = [
 	toolDescription(
-		`Generates one image from a text prompt, which takes up to some minutes. Write one detailed prompt: the subject, its surroundings, style, light and composition. Call it once for each image that the user asked for, since each one costs money. ${ANSWER}`,
+		`Generates one image from a text prompt, which takes up to some minutes. Write one detailed prompt. Call it once for each image that the user asked for, since each one costs money. ${ANSWER}`,
 		{ resource: ['image'] },
 	),
 	toolDescription(
-		`Generates one short video, which takes some minutes. Write one prompt: what is to be seen, how it moves, and how the camera moves. If it takes a picture, hand it the address of the picture to set in motion. Call it once for each video that the user asked for, since each second costs money. ${ANSWER}`,
+		`Generates one short video, which takes some minutes. Write one prompt: what is to be seen, and how it moves. If it takes a picture, hand it the address of the picture. Call it once for each video that the user asked for, since each second costs money. ${ANSWER}`,
 		{ resource: ['video'] },
 	),
 	toolDescription(

@@ -16,8 +16,7 @@ import {
 } from '../shared/parameters';
 import { findFiles, InputFile } from './inputFile';
 import { checkNames, checkNeeded, NO_FIELDS, readModelFields } from './modelFields';
-import type { CreatePlan } from './planTypes';
-import { typed } from './typed';
+import { type CreatePlan, typed } from './planTypes';
 
 type Account = Pick<Connection, 'models' | 'service'>;
 

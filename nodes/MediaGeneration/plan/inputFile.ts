@@ -100,7 +100,7 @@ const MOST_CHARACTERS = 50 * 1024 ** 2;
 function checkTotal(characters: number): void {
 	if (characters <= MOST_CHARACTERS) return;
 	throw new ItemError('The files of this item are too large to be sent as data', {
-		description: `Together they have more than ${MOST_CHARACTERS / 1024 ** 2} MiB as data URIs, which fills n8n's memory. Send smaller files, or choose 'Links' in 'Send Files As'. No task was created.`,
+		description: `Together they have more than ${MOST_CHARACTERS / 1024 ** 2} MiB as data URIs. Send smaller files, or choose 'Links' in 'Send Files As'. No task was created.`,
 	});
 }
 

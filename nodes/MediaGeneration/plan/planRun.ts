@@ -1,14 +1,15 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { triggerOfThisWorkflow } from '../callback/callbackAddress';
-import { modeOf, stopSignal } from '../n8n/internals';
-import type { IfSomeFail } from '../report/ifSomeFail';
-import { roundUsd } from '../service/money';
+import { mayDifferByItem, modeOf, stopSignal } from '../n8n/internals';
+import { type Credential, CREDENTIAL_TYPE } from '../service/connect';
 import { yielding } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
+import { isSame } from '../shared/json';
+import { triggerOfThisWorkflow } from '../callback/callbackAddress';
+import type { IfSomeFail } from '../report/ifSomeFail';
+import { roundUsd } from '../service/money';
 import { choice, ItemParameters } from '../shared/parameters';
 import { unknownField } from './modelFields';
-import { checkOneAccount } from './oneAccount';
 import { planItem, type TriggerAddresses } from './planItem';
 import { type CreatePlan, createsIn, type ItemPlan } from './planTypes';
 import { planWait, type WaitPlan } from './planWait';
@@ -151,4 +152,30 @@ function budgetRefusal(creates: readonly CreatePlan[], paidUsd: number): ItemErr
 /** @returns the cost of the tasks whose price is known, US dollars */
 export function knownCostUsd(creates: readonly CreatePlan[]): number {
 	return roundUsd(creates.reduce((sum, { estimatedCostUsd = 0 }) => sum + estimatedCostUsd, 0));
+}
+
+/**
+ * Checks that all items have the same account: a run orders with one key, and counts the limits of one account.
+ *
+ * @throws ItemError if an expression in the credential gives an item another key or address than the first item
+ * @throws Stopped if the execution was stopped
+ */
+export async function checkOneAccount(context: IExecuteFunctions): Promise<void> {
+	const count = context.getInputData().length;
+	if (count < 2 || !(await mayDifferByItem(context, CREDENTIAL_TYPE))) return;
+	const yieldIfDue = yielding(stopSignal(context));
+	const accountOf = async (itemIndex: number) =>
+		await context.getCredentials<Credential>(CREDENTIAL_TYPE, itemIndex);
+	const first = await accountOf(0);
+	for (let itemIndex = 1; itemIndex < count; itemIndex++) {
+		await yieldIfDue();
+		if (isSame(await accountOf(itemIndex), first)) continue;
+		throw new ItemError(
+			`The credential gives item ${itemIndex + 1} another account than item 1, and a run has one account`,
+			{
+				description:
+					"Put n8n's node Loop Over Items with a Batch Size of 1 before this node, and connect this node back to the loop: then each run has one item, with its own account. Nothing was sent.",
+			},
+		);
+	}
 }

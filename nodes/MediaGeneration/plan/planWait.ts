@@ -11,7 +11,7 @@ import {
 	modeOf,
 } from '../n8n/internals';
 import { stretchOf } from '../n8n/stretch';
-import { BEFORE_LIMIT_MS } from '../n8n/wakes';
+import { BEFORE_LIMIT_MS } from '../read/readWindow';
 import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -111,7 +111,7 @@ interface Obstacle {
 
 /** What n8n hands over when a sub-workflow has slept. */
 const LOSS =
-	'Of a workflow that has slept, n8n gives the waiting workflow the last run of the last node only, and files that came from it cannot be read any more. Remove the option, so that the run is held.';
+	'Of a workflow that has slept, n8n gives the waiting workflow the last run of the last node only, and its files cannot be read any more. Remove the option, so that the run is held.';
 
 function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 	if (isTool(context)) {

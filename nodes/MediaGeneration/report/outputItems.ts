@@ -117,7 +117,7 @@ export function withInput(
 }
 
 const NOT_FINISHED =
-	"The task goes on at the service and is paid for once if it succeeds. Do not order it again. Give the user the taskId; the results can be read with it later, by a tool with the operation 'Get' or 'Wait'.";
+	'The task goes on at the service and is paid for once if it succeeds. Do not order it again. Give the user the taskId, with which the results can be read later.';
 
 const FAILED = 'A failed task is usually free. Change the prompt before you try again.';
 

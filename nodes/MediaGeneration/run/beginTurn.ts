@@ -2,9 +2,8 @@ import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
 import { toOrderIn } from '../create/taskEntry';
-import { whenEndIsStored } from '../n8n/executionEnd';
-import { askUntilAnswered } from '../n8n/storeAnswers';
-import { noteWoken } from '../n8n/stretch';
+import { noteWoken, whenEndIsStored } from '../n8n/stretch';
+import { askUntilAnswered } from '../n8n/ledgerRow';
 import { TurnRow } from '../n8n/turnRow';
 import { isNearLimit } from '../plan/planWait';
 import { clock } from '../shared/clock';

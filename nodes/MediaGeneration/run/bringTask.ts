@@ -1,5 +1,5 @@
 import { fail, freeAfterFailure, ownFields, type TaskEntry } from '../create/taskEntry';
-import { storeAnswers } from '../n8n/storeAnswers';
+import { storeAnswers } from '../n8n/ledgerRow';
 import {
 	type CreatePlan,
 	isAwaited,

@@ -1,15 +1,19 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
 import { type Recipient, signedAddress } from '../callback/callbackAddress';
-import { type Delivery, noteAnswer, redeliver, TriggerBusy } from '../callback/delivery';
-import { startCallbackWait } from '../callback/expectedCallbacks';
+import {
+	type Delivery,
+	noteAnswer,
+	redeliver,
+	startCallbackWait,
+	TriggerBusy,
+} from '../callback/delivery';
 import { hasStarted } from '../callback/ledger';
 import type { TaskEntry } from '../create/taskEntry';
 import { type DeliveredPlan, isDelivered } from '../plan/planTypes';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
 import { clock, sleepUntil, Stopped } from '../shared/clock';
-import { count, ItemError, messageOf } from '../shared/itemError';
-import { writeLog } from '../shared/log';
+import { count, ItemError, messageOf, writeLog } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { NO_CREDENTIAL, type RunContext } from './runContext';
 
@@ -107,7 +111,7 @@ export async function sendAgain(
 	if (!isLetIn || (await startsNow(run, recipient, taskId))) return asDelivered(delivery);
 	throw new ItemError(notStarted(taskId), {
 		description:
-			'Look at the newest execution of that workflow in the list of executions: has it failed, or does it wait for a place? Then send the result again. A task that has started the workflow starts nothing twice.',
+			'Look at the newest execution of that workflow in the list of executions: has it failed, or does it wait for a place? Then send the result again.',
 	});
 }
 

@@ -2,13 +2,11 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
 import type { TaskEntry } from '../create/taskEntry';
-import { highlight } from '../n8n/highlight';
 import { executionsOf, type StoredExecution } from '../n8n/storedExecution';
 import { isDelivered } from '../plan/planTypes';
 import { roundUsd } from '../service/money';
 import { hasEnded } from '../service/taskRecord';
-import { count } from '../shared/itemError';
-import { writeLog } from '../shared/log';
+import { count, writeLog } from '../shared/itemError';
 import { describeDeliveries } from './deliver';
 import type { RunContext } from './runContext';
 import { hint, showHints } from './runHints';
@@ -33,8 +31,8 @@ export function progressOf({ entries }: Journal): string {
 }
 
 /**
- * Says how far a sleeping run is: in the output panel, where the hints of a turn stand while the run sleeps; in n8n's
- * highlighted data; and in n8n's log.
+ * Says how far a sleeping run is: in the output panel, where the hints of a turn stand while the run sleeps, and in n8n's
+ * log.
  *
  * @param wakeAt when the run is woken, milliseconds since 1970
  */
@@ -42,7 +40,6 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 	const { entries } = journal;
 	const created = entries.filter(({ taskId }) => taskId !== undefined);
 	const progress = progressOf(journal);
-	highlight(context, `${progress}; looks again ${momentOf(context, wakeAt, 0)}`);
 	const execution = context.getExecutionId();
 	writeLog(
 		context,
@@ -63,7 +60,6 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 
 /** To be called when the items of a run leave, while the execution may go on for hours. */
 export async function tellEnd({ context, journal }: RunContext): Promise<void> {
-	highlight(context, progressOf(journal));
 	for (const text of await executionSummaries(context, journal.entries)) {
 		showHints(context, hint(text));
 	}
@@ -72,7 +68,7 @@ export async function tellEnd({ context, journal }: RunContext): Promise<void> {
 /** So few ids can be read in a hint. */
 const FEW = 3;
 
-/** What to do if somebody stops the run while it sleeps, or renames the node: n8n asks no node then. */
+/** What to do if somebody stops the run while it sleeps: n8n asks no node then. */
 function ifStopped(execution: string, created: readonly TaskEntry[]): string {
 	if (created.length === 0) return '';
 	if (created.some(({ plan }) => isDelivered(plan))) {
@@ -80,7 +76,7 @@ function ifStopped(execution: string, created: readonly TaskEntry[]): string {
 	}
 	const ids = created.length > FEW ? '' : ` (${created.map(({ taskId }) => taskId).join(', ')})`;
 	const them = created.length === 1 ? 'its task' : 'its tasks';
-	return ` If you stop this run, get the results of ${them}${ids} with Wait for Task in a new node that is connected to nothing: enter 'execution ${execution}' as 'Task ID'. If you rename this node, its results appear when the node has its old name again, or in the same way.`;
+	return ` If you stop this run, get the results of ${them}${ids} with Wait for Task in a new node that is connected to nothing: enter 'execution ${execution}' as 'Task ID'.`;
 }
 
 /** n8n wakes a run up to a minute late. */
@@ -90,10 +86,9 @@ const SOON_MS = 90_000;
  * A moment as a person reads it in n8n's lists.
  *
  * @param time milliseconds since 1970
- * @param soonMs what is so near is 'in about a minute'
  */
-function momentOf(context: IExecuteFunctions, time: number, soonMs = SOON_MS): string {
-	if (time - Date.now() < soonMs) return 'in about a minute';
+function momentOf(context: IExecuteFunctions, time: number): string {
+	if (time - Date.now() < SOON_MS) return 'in about a minute';
 	const timeZone = context.getTimezone();
 	const format = { hour: '2-digit', minute: '2-digit', timeZone } as const;
 	return `at ${new Date(time).toLocaleTimeString('en-GB', format)} (${timeZone})`;

@@ -1,6 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { ExpectedCallbacks } from '../callback/expectedCallbacks';
+import { ExpectedCallbacks } from '../callback/delivery';
 import { AccountLimits } from '../create/accountLimits';
 import { CreateQueue } from '../create/createQueue';
 import { TaskCreator } from '../create/createTask';
@@ -12,8 +12,7 @@ import { TurnRow } from '../n8n/turnRow';
 import type { RunSettings } from '../plan/planRun';
 import { isAwaited, isDelivered } from '../plan/planTypes';
 import { isNearLimit } from '../plan/planWait';
-import { readPauseMs } from '../read/readPace';
-import { ReadWindow } from '../read/readWindow';
+import { readPauseMs, ReadWindow } from '../read/readWindow';
 import { Downloader } from '../report/download';
 import type { FailureRule } from '../report/ifSomeFail';
 import { MIN_READ_INTERVAL_MS, RequestGap, ServiceClient } from '../service/client';
@@ -22,8 +21,7 @@ import { ServiceError } from '../service/serviceError';
 import { SPECIFICATION } from '../service/services';
 import type { TaskRecord } from '../service/taskRecord';
 import { anyOf, clock, ExpiringCache } from '../shared/clock';
-import { messageOf } from '../shared/itemError';
-import { writeLog } from '../shared/log';
+import { messageOf, writeLog } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { type RunView, timeOf } from './nextStep';
 import { Turn } from './turn';

@@ -2,13 +2,12 @@ import type { IDataObject, IExecuteFunctions, NodeExecutionHint } from 'n8n-work
 
 import { isTestAddress } from '../callback/callbackAddress';
 import { ENTER_DURATION, ENTER_PRICE, knownCostUsd, type RunPlan } from '../plan/planRun';
-import { createsIn, type CreatePlan, type ItemPlan } from '../plan/planTypes';
+import { type CreatePlan, createsIn, type ItemPlan } from '../plan/planTypes';
 import { isWithoutResult, NOT_KNOWN, withoutResult } from '../report/taskErrors';
 import type { ItemResult } from '../report/taskItems';
 import { roundUsd } from '../service/money';
 import { isOutOfReach } from '../shared/addresses';
-import { count, ItemError, shortened, withoutStop } from '../shared/itemError';
-import { writeLog } from '../shared/log';
+import { count, ItemError, shortened, withoutStop, writeLog } from '../shared/itemError';
 
 /** An item with its result. */
 interface End {
@@ -203,7 +202,7 @@ function unreached(creates: readonly CreatePlan[], baseUrl: string): string | un
 	const checks = isTestAddress(address)
 		? "At a test URL n8n does not check: use the trigger's production URL"
 		: 'n8n checks after one minute, then less and less often (at most 15 minutes apart)';
-	return `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network, so the order names no callback address. ${checks}. For results at once, set n8n's environment variable N8N_WEBHOOK_URL to a public address, such as a tunnel's.`;
+	return `The service at ${new URL(baseUrl).host} cannot call ${new URL(address).origin}, which is an address of this machine or its network, so the order names no callback address. ${checks}. For results at once, set N8N_WEBHOOK_URL to a public address.`;
 }
 
 /** Says where the results appear if the items leave while their tasks are pending. */

@@ -1,3 +1,4 @@
+import { isRecord, plainFields, toNumber } from '../shared/json';
 import { withTimeLimit } from '../shared/clock';
 import { settled } from '../shared/promises';
 import type { Answer } from './meaning';
@@ -106,4 +107,92 @@ async function textOf(body: ByteStream, maxBytes: number): Promise<string> {
 	return Buffer.concat(chunks)
 		.toString()
 		.replace(/^\uFEFF/, '');
+}
+
+/** Longer than any wait for a task. A longer time may not be a valid date. */
+const LONGEST_PAUSE_MS = 30 * 86_400_000;
+
+/** A larger number of seconds is a moment since 1970, and not a length of time. */
+const EARLIEST_MOMENT_S = 1e9;
+/** The same for a moment in milliseconds. */
+const EARLIEST_MOMENT_MS = 1e12;
+
+/** The fields of a body that say how long to wait, as `plainFields` writes them, with the milliseconds of their unit. */
+const PAUSE_FIELDS: Array<[field: string, unitMs: number]> = [
+	['retryafterms', 1],
+	['retryafter', 1000],
+	['retryafterseconds', 1000],
+];
+
+/** The fields of a body that may hold such a field. */
+const AROUND_PAUSE = ['error', 'detail', 'details', 'data'];
+
+/**
+ * How long an answer asks to wait: `retry-after-ms`, `Retry-After` (seconds, or a date by the sender's clock, which the
+ * `Date` header tells), `retry_after` in the body; and of a limit `RateLimit-Reset` or `X-RateLimit-Reset` (seconds, or
+ * a moment), unless the limit was not reached.
+ *
+ * @param headers the answer's headers, with names in lower case
+ * @param now milliseconds since 1970
+ * @param body the parsed body
+ * @param isOfLimit whether the answer is about a limit: other answers name limits, too, without asking to wait
+ * @returns milliseconds, or undefined if the answer does not say it, or says what makes no sense
+ */
+export function retryAfterMs(
+	headers: Record<string, unknown>,
+	now: number,
+	body?: unknown,
+	isOfLimit = true,
+): number | undefined {
+	const sentAt = Date.parse(String(headers.date)) || now;
+	const ms =
+		numberIn(headers['retry-after-ms']) ??
+		lengthMs(headers['retry-after'], sentAt) ??
+		inBody(body) ??
+		(isOfLimit ? untilReset(headers, sentAt) : undefined);
+	return ms === undefined ? undefined : Math.min(LONGEST_PAUSE_MS, Math.max(0, ms));
+}
+
+/** The number of a header that is not negative. */
+function numberIn(header: unknown): number | undefined {
+	const number = typeof header === 'string' ? toNumber(header) : null;
+	return number !== null && number >= 0 ? number : undefined;
+}
+
+/** Reads seconds, or a date. */
+function lengthMs(header: unknown, sentAt: number): number | undefined {
+	const seconds = numberIn(header);
+	if (seconds !== undefined) return seconds * 1000;
+	// A date in a header names its day or month; `-5` would pass for a date otherwise.
+	if (typeof header !== 'string' || !/[a-z]{3}/i.test(header)) return undefined;
+	const date = Date.parse(header);
+	return Number.isNaN(date) ? undefined : date - sentAt;
+}
+
+function untilReset(headers: Record<string, unknown>, sentAt: number): number | undefined {
+	for (const prefix of ['ratelimit', 'x-ratelimit', 'x-rate-limit']) {
+		// Another limit has refused the request.
+		if ((numberIn(headers[`${prefix}-remaining`]) ?? 0) > 0) continue;
+		const reset = headers[`${prefix}-reset`];
+		const moment = numberIn(reset);
+		if (moment !== undefined && moment >= EARLIEST_MOMENT_MS) return moment - sentAt;
+		if (moment !== undefined && moment >= EARLIEST_MOMENT_S) return moment * 1000 - sentAt;
+		const ms = lengthMs(reset, sentAt);
+		if (ms !== undefined) return ms;
+	}
+	return undefined;
+}
+
+function inBody(body: unknown, depth = 0): number | undefined {
+	if (!isRecord(body) || depth > 2) return undefined;
+	const fields = plainFields(body);
+	for (const [field, unitMs] of PAUSE_FIELDS) {
+		const number = toNumber(fields.get(field));
+		if (number !== null && number >= 0) return number * unitMs;
+	}
+	for (const field of AROUND_PAUSE) {
+		const ms = inBody(fields.get(field), depth + 1);
+		if (ms !== undefined) return ms;
+	}
+	return undefined;
 }

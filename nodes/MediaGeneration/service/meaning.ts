@@ -1,6 +1,6 @@
 import { isRecord, parsedJson, plainFields, plainName, toNumber } from '../shared/json';
 import { findServiceMessage, isOfTask } from './answerFields';
-import { retryAfterMs } from './retryAfter';
+import { retryAfterMs } from './boundedAnswer';
 
 /** An answer as it came, from whatever speaks HTTP. */
 export interface Answer {

@@ -1,7 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { nearest } from '../shared/nearest';
-import { isRecord, isScalar, plainFields, plainName, toNumber } from '../shared/json';
+import { isRecord, isScalar, nearest, plainFields, plainName, toNumber } from '../shared/json';
 
 /** The models that the specification shows (section 1), which are the defaults of the nodes. */
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';

@@ -8,10 +8,10 @@ import {
 	type Step,
 	timeOf,
 } from '../../../nodes/MediaGeneration/run/nextStep';
-import { readPauseMs } from '../../../nodes/MediaGeneration/read/readPace';
+import { readPauseMs } from '../../../nodes/MediaGeneration/read/readWindow';
 import {
-	type ServiceErrorKind,
 	ServiceError,
+	type ServiceErrorKind,
 } from '../../../nodes/MediaGeneration/service/serviceError';
 import {
 	type FailedTask,

@@ -10,9 +10,6 @@ import { createdEntry, entryOf } from '../create/entries';
 const created = (count: number): TaskEntry[] =>
 	Array.from({ length: count }, (_, index) => createdEntry({ taskId: `task-${index + 1}` }));
 
-/** The highlighted data of the last execution. */
-let highlighted: Record<string, unknown> = {};
-
 /** What the output panel says while a run sleeps. */
 function told(entries: TaskEntry[], sleepMs = MINUTE): string {
 	jest.useFakeTimers({ now: EPOCH });
@@ -22,7 +19,6 @@ function told(entries: TaskEntry[], sleepMs = MINUTE): string {
 		getExecutionId: () => '812',
 		getTimezone: () => 'Asia/Tokyo',
 		logger: { info: () => undefined },
-		customData: { set: (name: string, text: string) => (highlighted = { [name]: text }) },
 		addExecutionHints: (...each: NodeExecutionHint[]) => hints.push(...each),
 	} as unknown as IExecuteFunctions;
 	const journal = { entries, state: { turn: 1 } } as unknown as Journal;
@@ -32,9 +28,9 @@ function told(entries: TaskEntry[], sleepMs = MINUTE): string {
 	return hints[0]?.message ?? '';
 }
 
-it('a run that sleeps says how to get its results if somebody stops it or renames its node, with its few ids', () => {
+it('a run that sleeps says how to get its results if somebody stops it, with its few ids', () => {
 	expect(told(created(2))).toContain(
-		"If you stop this run, get the results of its tasks (task-1, task-2) with Wait for Task in a new node that is connected to nothing: enter 'execution 812' as 'Task ID'. If you rename this node, its results appear when the node has its old name again, or in the same way.",
+		"If you stop this run, get the results of its tasks (task-1, task-2) with Wait for Task in a new node that is connected to nothing: enter 'execution 812' as 'Task ID'.",
 	);
 	const many = told(created(4));
 	expect(many).toContain("connected to nothing: enter 'execution 812'");
@@ -48,13 +44,4 @@ it('a run says when it looks again in the time zone of the workflow', () => {
 	const hour = String((time.getUTCHours() + 9) % 24).padStart(2, '0');
 	const minute = String(time.getUTCMinutes()).padStart(2, '0');
 	expect(told(created(1), 10 * HOUR)).toContain(`at ${hour}:${minute} (Asia/Tokyo).`);
-});
-
-it("a run that sleeps has its progress in n8n's highlighted data, under the name of the node, with the time of the next look", () => {
-	told(created(3), 10 * HOUR);
-	expect(highlighted).toEqual({
-		Media_two_: expect.stringMatching(
-			/^3 tasks created, 0 finished.*; looks again at \d\d:\d\d \(Asia\/Tokyo\)$/,
-		) as string,
-	});
 });

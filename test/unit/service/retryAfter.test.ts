@@ -1,4 +1,4 @@
-import { retryAfterMs } from '../../../nodes/MediaGeneration/service/retryAfter';
+import { retryAfterMs } from '../../../nodes/MediaGeneration/service/boundedAnswer';
 
 const NOW = Date.parse('2026-01-01T12:00:00Z');
 

@@ -1,4 +1,4 @@
-import { writeLog } from '../../../nodes/MediaGeneration/shared/log';
+import { writeLog } from '../../../nodes/MediaGeneration/shared/itemError';
 import { executeContext } from '../../workflow/engine';
 
 it.each(['\n', '\r\n', '\u2028', '\u001b[2K', '\0'])(

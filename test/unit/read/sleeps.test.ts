@@ -1,4 +1,4 @@
-import { nextWakeAt, type Sleeper } from '../../../nodes/MediaGeneration/n8n/wakes';
+import { nextWakeAt, type Sleeper } from '../../../nodes/MediaGeneration/read/readWindow';
 import { HOUR, MINUTE } from '../../durations';
 
 const NOW = 100 * HOUR;
