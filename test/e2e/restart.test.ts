@@ -122,22 +122,6 @@ async function at(name: string, workflowId: string, isThere: (run: Run) => boole
 
 const hasOrderedTwo = ({ tasks }: Run) => tasks.length === 2;
 
-/** The retry of a run that has failed, in its first turn. */
-async function retryOfAFailedRun(): Promise<Run> {
-	const { client, service } = scene;
-	service.configure({ outcome: 'FAILURE', latencyMs: 0 });
-	const workflowId = await start(
-		'Retried',
-		inARow(hook(), prompts('Retried', [{}]), scene.image()),
-	);
-	const [{ id } = { id: '' }] = await client.waitForExecutions(workflowId, 1);
-	service.configure({ outcome: 'SUCCESS', ...LATER });
-	await client.retryExecution(id);
-	const run = await at('Retried', workflowId, hasOrderedTwo);
-	service.resetSettings();
-	return run;
-}
-
 /** Starts what is killed before it orders anything. */
 async function startUnordered() {
 	let isHeld = false;
@@ -158,10 +142,9 @@ async function startUnordered() {
 
 /** Starts what is killed in its first turn. n8n stores such a turn half a minute after its order, or later. */
 async function startFirstTurns() {
-	const retry = await retryOfAFailedRun();
 	const loop = inALoop(prompts('Rounds', [{ latencyMs: 0 }, LATER]), scene.image(), hook());
 	const rounds = await start('Rounds', loop, { saveExecutionProgress: true });
-	return { retry, rounds: await at('Rounds', rounds, hasOrderedTwo) };
+	return { rounds: await at('Rounds', rounds, hasOrderedTwo) };
 }
 
 /** What is killed in a node behind ours. `asleep`: stored, with its task, before our node ended. */
@@ -392,15 +375,6 @@ test('a run that was killed in its first turn, in a later round of a loop, where
 	const second = await new Run(scene, refused.id, rounds.workflowId, 'Rounds').retry();
 	expect(errorOf(second)?.message).toContain('stopped or killed');
 	expect(rounds.tasks).toHaveLength(2);
-});
-
-test('the retry of a failed run that was killed is not ordered again by its own retry, which names the item in doubt', async () => {
-	const { retry } = first;
-	const doubtful = await retry.retry();
-	expect(errorOf(doubtful)?.message).toContain('It is not known');
-	const second = await new Run(scene, doubtful.id, retry.workflowId, 'Retried').retry();
-	expect(errorOf(second)?.message).toContain('It is not known');
-	expect(retry.tasks).toHaveLength(2);
 });
 
 test('a run that was killed in the first turn of a third node: its retry, whose first node sleeps, has the orders of the second and the third node in doubt, although n8n makes up a run of the second', async () => {

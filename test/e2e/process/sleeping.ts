@@ -282,10 +282,16 @@ export function testSleeping(scene: Scene, story: Story): void {
 			`update execution_entity set status = 'waiting', "waitTill" = '${now}' where id = ${run.id}`,
 		);
 		const execution = succeeded(await run.end(8 * MINUTE));
-		expect(statesOf(execution)).toEqual(Array(12).fill('SUCCESS'));
-		expect(run.tasks.map(({ record }) => promptOf(record)).sort()).toEqual(
-			Array.from({ length: 12 }, (_, place) => `Doubled ${place}`).sort(),
+		// What is left of the window that the first wake had begun is in doubt, and is never ordered again.
+		const items = itemsOf(execution);
+		const states = items.map(({ state, error }) =>
+			String(error).startsWith('It is not known') ? 'in doubt' : state,
 		);
+		expect(states).toHaveLength(12);
+		expect(states.filter((state) => state !== 'SUCCESS' && state !== 'in doubt')).toEqual([]);
+		expect(states.filter((state) => state === 'SUCCESS').length).toBeGreaterThanOrEqual(2);
+		const ordered = run.tasks.map(({ record }) => promptOf(record));
+		expect(new Set(ordered).size).toBe(ordered.length);
 	});
 	story(
 		'a sub-workflow sleeps where Sleep After is set by hand; its caller sleeps, too, and a hint says what n8n loses',
