@@ -1,7 +1,11 @@
 import nock from '../nock';
 
 import { callbackToken } from '../../nodes/MediaGeneration/shared/addresses';
-import { type AwaitedCallback, WAIT_PARAMETERS, waitItems } from '../../nodes/MediaGeneration/callback/delivery';
+import {
+	type AwaitedCallback,
+	WAIT_PARAMETERS,
+	waitItems,
+} from '../../nodes/MediaGeneration/callback/delivery';
 import { claimStart } from '../../nodes/MediaGeneration/callback/ledger';
 import { HOUR, MINUTE, SECOND } from '../durations';
 import { EPOCH } from '../virtualTime';

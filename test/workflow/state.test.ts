@@ -8,10 +8,26 @@ import nock from '../nock';
 
 import { WAIT_PARAMETERS } from '../../nodes/MediaGeneration/callback/delivery';
 import { claimStart } from '../../nodes/MediaGeneration/callback/ledger';
-import { callbackAddress, isRegistered, register, triggerOfThisWorkflow } from '../../nodes/MediaGeneration/callback/callbackAddress';
+import {
+	callbackAddress,
+	isRegistered,
+	register,
+	triggerOfThisWorkflow,
+} from '../../nodes/MediaGeneration/callback/callbackAddress';
 import { isTokenValid } from '../../nodes/MediaGeneration/shared/addresses';
 import present from '../fixtures/state/present.json';
-import { API_KEY, executeContext, hookContext, type Ran, SERVICE, startTrigger, startWorkflow, type TestNode, TRIGGER, TRIGGER_PATH } from './engine';
+import {
+	API_KEY,
+	executeContext,
+	hookContext,
+	type Ran,
+	SERVICE,
+	startTrigger,
+	startWorkflow,
+	type TestNode,
+	TRIGGER,
+	TRIGGER_PATH,
+} from './engine';
 import { type StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import { N8N_URL as N8N } from './host';
 import { store, useProcessedData } from './processedData';
