@@ -15,7 +15,7 @@ import {
 
 /** Between two questions, milliseconds; and so many times as long as a question takes: n8n parses all that it has stored. */
 const PAUSE_MS = 3_000;
-const PAUSE_FACTOR = 20;
+const PAUSE_FACTOR = 5;
 
 /**
  * Looks for the stop of a run, as n8n stores it. n8n tells a node of most stops by a signal. But in queue mode a worker
