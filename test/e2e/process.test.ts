@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 
 import { shortMinute } from '../n8n/settings';
+import { testAnswers } from './process/answers';
 import { testCallbacks } from './process/callbacks';
 import { testCallers } from './process/callers';
 import { testChecks } from './process/checks';
@@ -24,6 +25,7 @@ const story = atTheSameTime(test, 500);
 describe('one after the other', () => {
 	describe('what n8n does', () => testFacts(account));
 	describe('a caller who waits', () => testCallers(account));
+	describe('answers', () => testAnswers(account));
 	describe('callbacks', () => testCallbacks(account));
 	describe('the credential', () => testCredential(account));
 });
