@@ -57,7 +57,6 @@ export type Verdict = 'its own' | 'again' | 'of all';
  *   several items are refused and none is taken, the time tells: no disturbance lasts as long.
  */
 export class CircuitBreaker {
-	private state: BreakerState;
 	private alike: { answer: ServiceError; count: number } | undefined;
 
 	/** When the orders that were in vain last came back. Orders that were under way together count once. */
@@ -66,27 +65,15 @@ export class CircuitBreaker {
 	/**
 	 * @param state what the breaker of an earlier turn knew
 	 * @param isWatched whether somebody waits for the run, and can order again: then a second refusal is enough
-	 * @param random for the jitter, from 0 to 1
 	 */
 	constructor(
-		state: BreakerState | undefined,
+		public state: BreakerState = { inVain: 0, doubts: 0 },
 		private readonly isWatched: boolean,
-		private readonly random: () => number,
-	) {
-		this.state = state ?? { inVain: 0, doubts: 0 };
-	}
+	) {}
 
 	/** When the next probe may leave: the next round of a loop keeps to it, too. */
 	get probeAt(): number {
 		return this.state.probeAt ?? -Infinity;
-	}
-
-	set probeAt(probeAt: number) {
-		this.state.probeAt = probeAt;
-	}
-
-	toStored(): BreakerState {
-		return this.state;
 	}
 
 	/** Whether one order at a time goes out. */
@@ -166,34 +153,36 @@ export class CircuitBreaker {
 	 * An order was not taken, and cost nothing.
 	 *
 	 * @param isRefused whether the service, or something before it, refused the order; otherwise nothing was reached
-	 * @returns the pause before the next probe, milliseconds
 	 */
-	refused(sentAt: number, now: number, isRefused: boolean): number {
+	refused(sentAt: number, now: number, isRefused: boolean): void {
 		if (isRefused) this.state.refusedAt ??= now;
-		return this.count(sentAt, now) ? this.pauseMs() : 0;
+		this.state.probeAt = now + (this.count(sentAt, now) ? this.pauseMs() : 0);
 	}
 
 	/**
 	 * Nobody knows whether the service took an order.
 	 *
 	 * @param hasTaken whether the service has taken a task of this run
-	 * @returns the pause before the next probe, milliseconds, and whether the run rests meanwhile; or that no item of the run
-	 *   will be taken
+	 * @returns whether the run rests until the next probe; or that no item of the run will be taken
 	 */
 	doubtful(
 		answer: ServiceError,
 		sentAt: number,
 		now: number,
 		hasTaken: boolean,
-	): { pauseMs: number; isRest: boolean } | 'of all' {
+	): 'again' | 'rest' | 'of all' {
 		if (hasTaken || !answer.isWithoutId) this.alike = undefined;
 		else if (this.beforeFirst(answer)) return 'of all';
-		if (!this.count(sentAt, now)) return { pauseMs: 0, isRest: false };
+		this.state.probeAt = now;
+		if (!this.count(sentAt, now)) return 'again';
 		const rests = ++this.state.doubts - MOST_DOUBTS;
 		// A few more answers that are alike tell more than a rest.
 		const isTelling = this.alike !== undefined && this.alike.count > 1;
-		if (rests < 0 || isTelling) return { pauseMs: this.pauseMs(), isRest: false };
-		return { pauseMs: Math.min(FIRST_REST_MS * 2 ** rests, LONGEST_REST_MS), isRest: true };
+		const isRest = rests >= 0 && !isTelling;
+		this.state.probeAt += isRest
+			? Math.min(FIRST_REST_MS * 2 ** rests, LONGEST_REST_MS)
+			: this.pauseMs();
+		return isRest ? 'rest' : 'again';
 	}
 
 	private count(sentAt: number, now: number): boolean {
@@ -205,7 +194,7 @@ export class CircuitBreaker {
 
 	private pauseMs(): number {
 		const ms = FIRST_PAUSE_MS * 2 ** (this.state.inVain - 1);
-		return Math.min(ms, LONGEST_PAUSE_MS) * (0.5 + this.random() / 2);
+		return Math.min(ms, LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2);
 	}
 }
 

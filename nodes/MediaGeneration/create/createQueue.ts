@@ -3,24 +3,35 @@ import { ServiceError } from '../service/serviceError';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import type { AccountLimits, Ticket } from './accountLimits';
-import { CircuitBreaker, type Refusal, type Verdict } from './circuitBreaker';
-import { type Entered, OrderLine, type TurnOfQueue } from './orderLine';
-import { checkPause, isOfAddress, isTooSilent, type Order, type Pause } from './patience';
+import { CircuitBreaker, type Refusal } from './circuitBreaker';
+import { type Entered, type Order, OrderLine, patienceOf, type TurnOfQueue } from './orderLine';
 import type { Stored, StoredRun } from './storedJournal';
+
+/** Why the service is in a pause of the turn before, which is no answer of this turn. */
+const OF_TURN_BEFORE = new ServiceError('tooManyRequests', 'The service refused an earlier try');
 
 /** What a queue knows, and the queue of a later turn needs. Times are milliseconds of the clock. */
 export type QueueState = Pick<StoredRun, 'quietSince'> & Pick<Stored, 'pausedUntil' | 'breaker'>;
 
 /** What a user's choices mean for a queue. */
-export interface QueueRules {
+interface QueueRules {
 	/** How many tasks of the run may be unfinished at once. */
-	most?: number;
+	most: number;
 	/** Whether the run orders nothing more when an item has failed. */
-	stopsAtFailure?: boolean;
+	stopsAtFailure: boolean;
 	/** Whether somebody waits for the run, and can order again. */
-	isWatched?: boolean;
-	/** For the jitter, from 0 to 1. */
-	random?: () => number;
+	isWatched: boolean;
+	/** Called when an item fails, before the next order is admitted. */
+	onFailure: () => void;
+}
+
+/** A time in which nothing is sent, milliseconds of the clock. */
+interface Pause {
+	until: number;
+	/** Whether the service has asked for it; otherwise the run rests by itself. */
+	isAsked: boolean;
+	/** Whether the run had tasks, or might get a task, when the pause began: it waits for their end anyway. */
+	isBesideTasks: boolean;
 }
 
 /**
@@ -37,9 +48,6 @@ export class CreateQueue {
 	/** Whether somebody has answered an order, so that there is something at the address. */
 	private hasAnswered: boolean;
 
-	/** Whether this turn has sent an order in vain: a pause of the turn before is no answer of this one. */
-	private hasTried = false;
-
 	/** Since when no order is admitted and no task finishes. */
 	private quietSince: number | undefined;
 
@@ -48,8 +56,9 @@ export class CreateQueue {
 
 	private readonly breaker: CircuitBreaker;
 
-	/** Whether nothing more is ordered, and why. */
-	private closed: { error: ServiceError | undefined } | undefined;
+	/** Whether nothing more is ordered, for good, and the refusal that says why, if it is one. */
+	private isOver = false;
+	closedBy: ServiceError | undefined;
 
 	private readonly line = new OrderLine(
 		async (order) => await this.look(order),
@@ -67,28 +76,22 @@ export class CreateQueue {
 	 * @param state what the queue of an earlier turn knew
 	 */
 	constructor(
-		readonly limits: AccountLimits,
+		private readonly limits: AccountLimits,
 		private readonly gap: RequestGap,
 		private readonly turn: TurnOfQueue,
-		private readonly signal: AbortSignal | undefined,
-		{ quietSince, pausedUntil = 0, breaker }: QueueState = {},
-		private readonly rules: QueueRules = {},
+		private readonly signal: AbortSignal,
+		{ quietSince, pausedUntil = 0, breaker }: QueueState,
+		private readonly rules: QueueRules,
 	) {
-		const { isWatched = false, random = Math.random } = rules;
-		this.breaker = new CircuitBreaker(breaker, isWatched, random);
+		this.breaker = new CircuitBreaker(breaker, rules.isWatched);
 		limits.pause(this.breaker.probeAt);
 		this.quietSince = quietSince;
 		// Without any answer the run would have ended before this turn.
 		this.hasAnswered = quietSince !== undefined;
 		if (pausedUntil > clock.now()) {
-			this.refusal = new ServiceError('tooManyRequests', 'The service refused an earlier try');
+			this.refusal = OF_TURN_BEFORE;
 			this.keepTo(pausedUntil, true);
 		}
-	}
-
-	/** To be called when nothing can be sent. */
-	noteQuiet(): void {
-		this.quietSince ??= clock.now();
 	}
 
 	/** Since when nothing was taken, milliseconds of the clock. */
@@ -97,14 +100,13 @@ export class CreateQueue {
 	}
 
 	get state(): QueueState {
-		const { quietSince, pause, breaker } = this;
-		const pausedUntil = pause && this.isPaused && { pausedUntil: pause.until };
-		return { quietSince, breaker: breaker.toStored(), ...pausedUntil };
+		const pausedUntil = this.isPaused ? this.pause?.until : undefined;
+		return { quietSince: this.quietSince, pausedUntil, breaker: this.breaker.state };
 	}
 
 	/**
-	 * @returns a ticket for one order, whose end is to be told by `accepted`, `refused`, `turnedDown`, `doubtful` or `ended`;
-	 *   undefined if the run orders nothing more in this turn, or if it is too late
+	 * @returns a ticket for one order, whose end is to be told by `accepted`, `refused`, `turnedDown`, `doubtful`, `failed` or
+	 *   `ended`; undefined if the run orders nothing more in this turn, or if it is too late
 	 * @throws ItemError if the item's patience is over, or there is no use in sending
 	 * @throws Stopped if the execution was stopped
 	 */
@@ -118,12 +120,12 @@ export class CreateQueue {
 	 */
 	private isDue({ refused }: Order): boolean {
 		if (refused === undefined || !this.breaker.hasWitness(refused)) return false;
-		return this.rules.stopsAtFailure === true || clock.now() >= this.breaker.againAt(refused);
+		return this.rules.stopsAtFailure || clock.now() >= this.breaker.againAt(refused);
 	}
 
-	/** @returns what `enter` returns, or that something has happened, so that another order may be the next one */
+	/** @returns what `enter` returns; or that something has happened, so that another order may be the next one */
 	private async look(order: Order): Promise<Entered | 'later'> {
-		if (this.signal?.aborted) throw new Stopped();
+		if (this.signal.aborted) throw new Stopped();
 		if (this.closedBy) throw ItemError.from(this.closedBy);
 		const now = clock.now();
 		if (this.isOver || now >= order.until) return undefined;
@@ -145,29 +147,32 @@ export class CreateQueue {
 		const { refusal, pause, limits, turn } = this;
 		// The answer to an order that is under way may bring a task, and with it more patience.
 		if (refusal === undefined || limits.underWay > 0) return;
-		const silence = {
-			refusal,
-			silentMs: now - this.quietFrom,
-			hasService: this.hasCreated || this.hasAnswered,
-			isBesideTasks: limits.unfinished > 0,
-		};
-		const isLong = isTooSilent(order, silence) || this.breaker.isOver(now);
-		if (this.hasTried && isLong) throw ItemError.from(refusal);
-		if (pause && !turn.isOver) checkPause(order, pause, silence, now, turn.maySleep);
+		const isBesideTasks = limits.unfinished > 0;
+		const isOfNobody = !this.hasCreated && !this.hasAnswered && refusal.isOfAddress;
+		const mostMs = patienceOf(order, isBesideTasks, isOfNobody);
+		const isTooSilent = now - this.quietFrom > mostMs || this.breaker.isOver(now);
+		if (refusal !== OF_TURN_BEFORE && isTooSilent) throw ItemError.from(refusal);
+		if (pause === undefined || turn.isOver) return;
+		// A run that may sleep sleeps through the pause.
+		const pauseMs = pause.until - now;
+		const isShort = pauseMs <= patienceOf(order, isBesideTasks || pause.isBesideTasks);
+		if (isShort && (turn.maySleep || pauseMs <= order.until - now)) return;
+		if (!pause.isAsked) throw ItemError.from(refusal);
+		const asked = `The service asks to wait for ${Math.ceil(pauseMs / 1000)} s more`;
+		throw ItemError.because(refusal, `${asked}, which is longer than this node waits.`);
 	}
 
 	private nextAt({ refused }: Order, now: number): number {
 		const { limits, gap, breaker } = this;
 		const { underWay, unfinished } = limits;
-		const { most = Infinity } = this.rules;
+		const { most } = this.rules;
 		if (underWay + unfinished >= most || (breaker.isOpen && underWay > 0)) return Infinity;
 		return Math.max(limits.nextAt(), gap.nextAt, refused ? breaker.againAt(refused) : now);
 	}
 
 	/** The service took the task, which is unfinished until `finished` is called. */
 	accepted(ticket: Ticket): void {
-		const now = clock.now();
-		this.limits.accepted(ticket, now);
+		this.limits.accepted(ticket, clock.now());
 		this.hasCreated = true;
 		this.breaker.taken(ticket.sentAt);
 		this.goOn();
@@ -179,24 +184,36 @@ export class CreateQueue {
 		this.goOn();
 	}
 
+	private goOn(): void {
+		this.quietSince = undefined;
+		this.turn.noteProgress();
+		this.line.wake();
+	}
+
 	/** An order ended without telling anything about the service. */
 	ended(): void {
 		this.limits.ended();
 		this.line.wake();
 	}
 
+	/** The item of an order has failed, which tells nothing about the service. */
+	failed(): void {
+		this.rules.onFailure();
+		this.ended();
+	}
+
 	/** The service certainly did not take the task, and may take it later. */
 	refused(ticket: Ticket, error: ServiceError): void {
 		const now = clock.now();
-		if (isOfAddress(error)) {
+		if (error.isOfAddress) {
 			this.limits.ended();
-			this.tryLater(error, now, this.breaker.refused(ticket.sentAt, now, false));
-		} else {
-			this.limits.refused(ticket, now, error.retryAfterMs ?? 0);
-			this.observe(error, now);
-			this.hasAnswered = true;
-			this.reachLimit();
+			this.breaker.refused(ticket.sentAt, now, false);
+			this.tryLater(error, now);
+			return;
 		}
+		this.limits.refused(ticket, now, error.retryAfterMs ?? 0);
+		this.observe(error, now);
+		this.reachLimit();
 		this.line.wake();
 	}
 
@@ -204,48 +221,46 @@ export class CreateQueue {
 	 * The service certainly did not take the task, and says nothing of a later time.
 	 *
 	 * @param before the first refusal of the same item
-	 * @returns what it means. The queue admits nothing before the next call, of `ended` or `comesAgain`.
+	 * @returns whether the item comes in again; otherwise it has failed
 	 */
-	turnedDown(ticket: Ticket, error: ServiceError, before: Refusal | undefined): Verdict {
+	turnedDown(ticket: Ticket, error: ServiceError, before: Refusal | undefined): boolean {
+		const now = clock.now();
 		const verdict = this.breaker.turnedDown(error, ticket.sentAt, this.hasCreated, before);
 		if (verdict === 'of all') this.close(error);
 		// The next turn goes on to ask.
 		this.turn.noteProgress();
-		return verdict;
-	}
-
-	/** A refused item comes in again. */
-	comesAgain({ sentAt }: Ticket, error: ServiceError): void {
-		const now = clock.now();
+		if (verdict !== 'again') {
+			this.failed();
+			return false;
+		}
 		this.limits.ended();
-		this.tryLater(error, now, this.breaker.refused(sentAt, now, true));
-		this.line.wake();
+		this.breaker.refused(ticket.sentAt, now, true);
+		this.tryLater(error, now);
+		return true;
 	}
 
 	/** Nobody knows whether the service took the task. After a few such orders in a row this turn orders nothing more. */
 	doubtful({ sentAt }: Ticket, error: ServiceError): void {
 		const now = clock.now();
+		this.rules.onFailure();
 		this.limits.ended();
 		const verdict = this.breaker.doubtful(error, sentAt, now, this.hasCreated);
 		if (verdict === 'of all') return this.close(error);
-		const { pauseMs, isRest } = verdict;
-		this.tryLater(error, now, pauseMs);
-		if (isRest) {
-			this.turn.end();
-			this.keepTo(now + pauseMs, false);
-		}
-		this.line.wake();
+		this.tryLater(error, now);
+		if (verdict === 'again') return;
+		this.turn.end();
+		this.keepTo(this.breaker.probeAt, false);
 	}
 
-	private tryLater(error: ServiceError, now: number, pauseMs: number): void {
+	/** The next order is a probe: it leaves when the breaker lets it. */
+	private tryLater(error: ServiceError, now: number): void {
 		this.observe(error, now);
-		this.limits.pause(now + pauseMs);
-		this.breaker.probeAt = now + pauseMs;
+		this.limits.pause(this.breaker.probeAt);
+		this.line.wake();
 	}
 
 	private observe(error: ServiceError, now: number): void {
 		this.refusal = error;
-		this.hasTried = true;
 		this.hasAnswered ||= error.isAnswer;
 		this.quietSince ??= now;
 		if (error.retryAfterMs !== undefined) this.keepTo(now + error.retryAfterMs, true);
@@ -261,8 +276,13 @@ export class CreateQueue {
 	}
 
 	/** Whether a pause is not over. */
-	get isPaused(): boolean {
+	private get isPaused(): boolean {
 		return this.pause !== undefined && clock.now() < this.pause.until;
+	}
+
+	/** Whether an order that has its ticket is not to be sent any more. */
+	get isShut(): boolean {
+		return this.isOver || this.isPaused || this.turn.isOver;
 	}
 
 	/** Whether something is left to order in this turn, as far as known. */
@@ -272,23 +292,8 @@ export class CreateQueue {
 
 	/** Admits no further order. @param error why; undefined if the run orders nothing more */
 	close(error?: ServiceError): void {
-		this.closed ??= { error };
-		this.line.wake();
-	}
-
-	/** Why nothing more is ordered, for good. */
-	get closedBy(): ServiceError | undefined {
-		return this.closed?.error;
-	}
-
-	/** Whether nothing more is ordered, for good. */
-	get isOver(): boolean {
-		return this.closed !== undefined;
-	}
-
-	private goOn(): void {
-		this.quietSince = undefined;
-		this.turn.noteProgress();
+		if (!this.isOver) this.closedBy = error;
+		this.isOver = true;
 		this.line.wake();
 	}
 }

@@ -1,6 +1,6 @@
 import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
 
-import { executionIdOf, stopSignal } from '../n8n/internals';
+import { executionIdOf } from '../n8n/internals';
 import { lookForStop } from '../n8n/stops';
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
@@ -13,7 +13,6 @@ import { settled } from '../shared/promises';
 import type { Ticket } from './accountLimits';
 import type { CreateQueue } from './createQueue';
 import type { Journal } from './journal';
-import type { TurnOfQueue } from './orderLine';
 import type { TaskEntry } from './taskEntry';
 
 /**
@@ -23,21 +22,6 @@ import type { TaskEntry } from './taskEntry';
 const isUnknown = (error: unknown): boolean =>
 	// n8n throws a UserError if n8n itself refuses to send the request.
 	error instanceof ServiceError ? error.taken === 'unknown' : !(error instanceof UserError);
-
-/** What one order came to. */
-type Sent =
-	/** The service took the task. */
-	| { outcome: 'accepted' }
-	/** Another item has ended the queue, the service has asked for a pause, the turn is over, or it is too late. */
-	| { outcome: 'notSent' }
-	/** The service certainly did not take the task, and may take it later. */
-	| { outcome: 'refused'; error: ServiceError }
-	/** Nobody knows whether the service took the task. */
-	| { outcome: 'unknown'; error: ServiceError }
-	/** The service certainly did not take the task, and says nothing of a later time. */
-	| { outcome: 'turnedDown'; error: ServiceError }
-	/** Nothing was sent, and will be. */
-	| { outcome: 'failed'; error: unknown };
 
 const LATE = 'The service did not answer in time';
 const LATE_HINT = {
@@ -49,18 +33,13 @@ export class TaskCreator {
 	private readonly graceIsOver: Promise<undefined>;
 	private readonly isStopStored: () => Promise<boolean>;
 
-	/**
-	 * @param onFailure called when an item fails, before the next order is admitted
-	 * @param signal aborted when the execution was stopped
-	 */
+	/** @param signal aborted when the execution was stopped */
 	constructor(
 		private readonly context: IExecuteFunctions,
 		private readonly client: ServiceClient,
 		private readonly queue: CreateQueue,
 		private readonly journal: Journal,
-		private readonly turn: TurnOfQueue,
-		private readonly onFailure: () => void,
-		private readonly signal = stopSignal(context),
+		private readonly signal: AbortSignal,
 	) {
 		this.graceIsOver = graceAfterStop(this.signal);
 		this.isStopStored = lookForStop(context);
@@ -96,82 +75,75 @@ export class TaskCreator {
 			if ('error' in entered) throw wasSent ? entered.error : whyNot(entry, entered.error);
 			const ticket = entered.value;
 			if (ticket === undefined) return false;
-			const sent = await this.sendOnce(entry, plan, until, deadline);
-			switch (sent.outcome) {
-				case 'accepted':
+			const sent = await settled(this.sendOnce(entry, plan, until, deadline));
+			if ('value' in sent) {
+				if (sent.value) {
 					this.queue.accepted(ticket);
 					return true;
-				case 'notSent':
-					this.queue.ended();
-					break;
-				case 'refused':
-					wasSent = true;
-					this.queue.refused(ticket, sent.error);
-					break;
-				case 'turnedDown':
-					if (!this.turnDown(entry, ticket, sent.error)) break;
-					throw sent.error;
-				case 'unknown':
-					this.onFailure();
-					this.queue.doubtful(ticket, sent.error);
-					throw unknown(plan, sent.error);
-				case 'failed':
-					this.onFailure();
-					this.queue.ended();
-					throw sent.error;
+				}
+				this.queue.ended();
+				continue;
 			}
+			const { error } = sent;
+			if (error instanceof Stopped) throw error;
+			const failure = this.failureOf(entry, plan, ticket, error);
+			if (failure !== undefined) throw failure;
+			wasSent ||= error instanceof ServiceError && error.isToSendAgain;
 		}
 	}
 
-	/** @returns whether the item is refused for good; otherwise it comes in again */
-	private turnDown(entry: TaskEntry, ticket: Ticket, error: ServiceError): boolean {
-		if (this.queue.turnedDown(ticket, error, entry.refused) === 'again') {
-			entry.refused ??= { at: clock.now(), error: storedError(ItemError.from(error)) };
-			this.queue.comesAgain(ticket, error);
-			return false;
+	/** Tells the queue why there is no task. @returns the error of the item; undefined if its order is sent again */
+	private failureOf(entry: TaskEntry, plan: CreatePlan, ticket: Ticket, error: unknown): unknown {
+		const { queue } = this;
+		if (!(error instanceof ServiceError)) {
+			queue.failed();
+			return error;
 		}
-		this.onFailure();
-		this.queue.ended();
-		return true;
+		if (error.isToSendAgain) {
+			queue.refused(ticket, error);
+			return undefined;
+		}
+		if (isUnknown(error)) {
+			queue.doubtful(ticket, error);
+			return unknown(plan, error);
+		}
+		if (!queue.turnedDown(ticket, error, entry.refused)) return error;
+		entry.refused ??= { at: clock.now(), error: storedError(ItemError.from(error)) };
+		return undefined;
 	}
 
 	/**
-	 * Sends one request. The journal has the entry before the request leaves, and its task when the answer is there. If the execution is stopped, or the deadline is over, the request goes on, so that its
-	 * answer is written down whenever it comes.
+	 * Sends one request. The journal has the entry before the request leaves, and its task when the answer is there. If the
+	 * execution is stopped, or the deadline is over, the request goes on, so that its answer is written down whenever it comes.
 	 *
-	 * @throws Stopped if the execution was stopped
+	 * @returns whether there is a task; false if nothing was sent: another item has ended the queue, the service has asked for
+	 *   a pause, the turn is over, or it is too late
+	 * @throws Stopped if the execution was stopped; ServiceError if the order was sent; any other error if it cannot be sent
 	 */
 	private async sendOnce(
 		entry: TaskEntry,
 		plan: CreatePlan,
 		until: number,
 		deadline: number,
-	): Promise<Sent> {
-		const input = await settled(sentInput(this.context, plan));
-		if ('error' in input) return { outcome: 'failed', error: input.error };
+	): Promise<boolean> {
+		const { queue, signal } = this;
+		const input = await sentInput(this.context, plan);
 		if (await this.isStopStored()) {
-			this.queue.close();
+			queue.close();
 			throw new Stopped();
 		}
-		const { turn, queue } = this;
-		const isLate = () =>
-			queue.isOver || queue.isPaused || turn.isOver || clock.now() >= Math.min(until, deadline);
-		if (isLate()) return { outcome: 'notSent' };
-		if (this.signal?.aborted) throw new Stopped();
+		if (queue.isShut || clock.now() >= Math.min(until, deadline)) return false;
+		if (signal.aborted) throw new Stopped();
 		this.journal.sending(entry, plan.estimatedCostUsd);
 		const answered = new AbortController();
 		const late = deadline < Infinity ? [lateAt(deadline, answered.signal)] : [];
-		const request = this.request(entry, plan, input.value, deadline);
-		const ends = [settled(request), this.graceIsOver, ...late];
+		const request = settled(this.request(entry, plan, input, deadline));
+		const ends = [request, this.graceIsOver, ...late];
 		const sent = await Promise.race(ends).finally(() => answered.abort());
 		if (sent === undefined) throw new Stopped();
-		if (sent === 'late')
-			return { outcome: 'unknown', error: new ServiceError('noAnswer', LATE, LATE_HINT) };
-		if ('value' in sent) return { outcome: 'accepted' };
-		const { error } = sent;
-		if (!(error instanceof ServiceError)) return { outcome: 'failed', error };
-		if (error.isToSendAgain) return { outcome: 'refused', error };
-		return { outcome: isUnknown(error) ? 'unknown' : 'turnedDown', error };
+		if (sent === 'late') throw new ServiceError('noAnswer', LATE, LATE_HINT);
+		if ('error' in sent) throw sent.error;
+		return true;
 	}
 
 	private async request(
@@ -192,7 +164,7 @@ export class TaskCreator {
 		}
 		const { error } = created;
 		if (!isUnknown(error)) this.journal.forget(entry);
-		if (isUnknown(error) || this.signal?.aborted || isLate) {
+		if (isUnknown(error) || this.signal.aborted || isLate) {
 			const outcome = isUnknown(error)
 				? 'sent, and it is not known whether a task was created'
 				: 'created no task';
@@ -206,7 +178,7 @@ export class TaskCreator {
 	private log(text: string, { itemIndex }: CreatePlan, isLate: boolean): void {
 		const { context } = this;
 		const line = `${text} (execution ${executionIdOf(context)}, item ${itemIndex + 1})`;
-		if (this.signal?.aborted) writeLog(context, 'warn', `${line}, after the execution was stopped`);
+		if (this.signal.aborted) writeLog(context, 'warn', `${line}, after the execution was stopped`);
 		else if (isLate) writeLog(context, 'warn', `${line}, after the call had ended`);
 		else writeLog(context, 'info', line);
 	}

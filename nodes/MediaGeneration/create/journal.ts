@@ -69,14 +69,12 @@ export class Journal {
 	/** To be set if the run is refused because nothing is known of what it has ordered before. */
 	isLost = false;
 
-	/**
-	 * @param begunAt when the turn began, milliseconds of the clock
-	 * @throws UserError if another version of this package wrote the journal
-	 */
-	constructor(
-		private readonly context: IExecuteFunctions,
-		private readonly begunAt = clock.now(),
-	) {
+	/** When the turn began, milliseconds of the clock. */
+	private readonly begunAt = clock.now();
+
+	/** @throws UserError if another version of this package wrote the journal */
+	constructor(private readonly context: IExecuteFunctions) {
+		const { begunAt } = this;
 		// Calls of a supplied tool at the same time may share a run, and n8n repeats such a call as another run.
 		const store = isSupplied(context) ? {} : nodeContext(context);
 		// *Task ID* may name this execution, from this workflow only.

@@ -1,6 +1,39 @@
 import { settled } from '../shared/promises';
 import type { Ticket } from './accountLimits';
-import type { Order } from './patience';
+import type { Refusal } from './circuitBreaker';
+
+/** An order that waits. */
+export interface Order {
+	/** How long the item waits while the service takes nothing, and while a task of the run is unfinished; milliseconds. */
+	patienceMs: number;
+	timeoutMs: number;
+	/** When it is too late, milliseconds of the clock. */
+	until: number;
+	/** The first refusal of the item, if it was refused. */
+	refused: Refusal | undefined;
+	/** Whether this turn may send the order. */
+	isInWindow: boolean;
+	/** Whether the order goes before the others, because it was sent before. */
+	isFirst: boolean;
+}
+
+/** How long a run tries an address at which nothing has ever answered: the address is wrong. */
+const NO_SERVICE_PATIENCE_MS = 5_000;
+
+/**
+ * How long an item waits, milliseconds.
+ *
+ * @param isBesideTasks whether a task of the run is unfinished: the run waits for its end anyway
+ * @param isOfNobody whether nothing has ever answered at the address
+ */
+export function patienceOf(
+	{ patienceMs, timeoutMs }: Order,
+	isBesideTasks: boolean,
+	isOfNobody = false,
+): number {
+	const mostMs = isBesideTasks ? Math.max(patienceMs, timeoutMs) : patienceMs;
+	return isOfNobody ? Math.min(NO_SERVICE_PATIENCE_MS, mostMs) : mostMs;
+}
 
 /** What the orders need to know of the turn, and what they tell it. */
 export interface TurnOfQueue {

@@ -14,6 +14,13 @@ import type {
 
 import { hasText, isRecord } from '../shared/json';
 
+/*
+ * What n8n's contexts hold and no interface of n8n names (n8n 2.41): who calls, how the execution was started, whether it was
+ * stopped, and what n8n stores. What one function relies on stands at the function. Without a note, these tests notice it:
+ * test/e2e/process/callers.ts and test/e2e/tools.test.ts (callers), test/e2e/process/callbacks.ts (modes, addresses),
+ * test/e2e/restart.test.ts (retries), test/e2e/queue.test.ts (stops), test/e2e/weekly/host.test.ts (engine v2).
+ */
+
 /** What the interfaces of n8n name, and some contexts lack: those of webhooks, of other versions, and of other engines. */
 type Lacking = Pick<
 	IExecuteFunctions,

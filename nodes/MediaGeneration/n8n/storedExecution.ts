@@ -5,6 +5,11 @@ import { isRecord } from '../shared/json';
 import { settled } from '../shared/promises';
 import { internalsOf } from './internals';
 
+/*
+ * Reads what n8n has stored of another execution: the contexts of its nodes, and their outputs. n8n lets a node read any
+ * execution (`getExecutionDataById`, n8n 2.41), shown by test/e2e/process/sleeping.ts.
+ */
+
 /** The key of a node's journal in the data of the node that n8n stores with the execution. */
 export const JOURNAL = 'journal';
 

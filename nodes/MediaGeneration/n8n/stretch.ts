@@ -23,7 +23,10 @@ export interface Stretch {
 	wokenAt?: number;
 }
 
-/** n8n reads the data of an execution from its database each time that it wakes the execution, so they tell a stretch. */
+/**
+ * n8n reads the data of an execution from its database each time that it wakes the execution, so they tell a stretch (n8n
+ * 2.41), shown by test/e2e/process/sleeping.ts.
+ */
 const stretches = new WeakMap<object, Stretch>();
 
 /** @returns the stretch in which a node runs */
@@ -79,7 +82,7 @@ function startOf(context: IExecuteFunctions): number {
 
 /**
  * The time limit of the workflow or of n8n. n8n counts it from the start of the execution, sleeps included; but at each wake
- * it tells a node that the whole time is left.
+ * it tells a node that the whole time is left (n8n 2.41), shown by test/e2e/process/facts.ts.
  *
  * @returns when n8n cancels the execution, milliseconds of the clock; Infinity if there is no limit
  */

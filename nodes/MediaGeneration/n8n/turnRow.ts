@@ -16,7 +16,7 @@ const MOST_CANDIDATES = 1_000;
 const claimBy = (execution: string): string => `claimed by ${execution}`;
 
 /**
- * What n8n's database knows of a turn before n8n stores its end: that the turn has begun, and how many windows of orders.
+ * What n8n's database knows of a turn before n8n stores its end, shown by test/e2e/restart.test.ts: that the turn has begun, and how many windows of orders.
  * n8n stores what a turn has done when the turn ends, so nothing else is left of a turn that was killed. Each window has a
  * row, and the primary key of the database lets one process write the row.
  *

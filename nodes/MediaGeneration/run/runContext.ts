@@ -103,26 +103,17 @@ export class RunContext {
 		// *Max Tasks at the Same Time* bounds a wait only. If an item leaves at once, its task would hold a place for ever.
 		const most = toOrder.every(({ plan }) => plan && isAwaited(plan)) ? maxInFlight : Infinity;
 		const { limits, ...state } = journal.queue;
+		if (connection.isBroken) state.quietSince ??= clock.now();
 		this.limits = limits ? AccountLimits.fromStored(limits) : new AccountLimits();
 		const { turn, signal } = this;
 		const stopsAtFailure = ifSomeFail === 'stop' && !context.continueOnFail();
-		const rules = { most, stopsAtFailure, isWatched };
-		this.queue = new CreateQueue(this.limits, new RequestGap(), turn, signal, state, rules);
 		const onFailure = () => this.stopOrdering();
-		const { queue } = this;
-		this.creator = new TaskCreator(
-			context,
-			connection.client,
-			queue,
-			journal,
-			turn,
-			onFailure,
-			signal,
-		);
+		const rules = { most, stopsAtFailure, isWatched, onFailure };
+		this.queue = new CreateQueue(this.limits, new RequestGap(), turn, signal, state, rules);
+		this.creator = new TaskCreator(context, connection.client, this.queue, journal, signal);
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);
 		this.expectedCallbacks = new ExpectedCallbacks(context);
-		if (connection.isBroken) this.queue.noteQuiet();
 		this.ownIds = new Set(journal.ownTaskIds());
 		this.several = new Set(
 			entries.flatMap(({ taskIndex, itemIndex }) => (taskIndex > 0 ? itemIndex : [])),
@@ -272,15 +263,12 @@ type RunConnection = Connection & { isBroken: boolean };
  * it: nothing is sent, and its tasks are tried again in each turn, until their time is up.
  *
  * @param hasSlept whether the run has slept
- * @param known the service, if the run has connected with it before
  * @throws UserError if the credential cannot be used
  */
 export async function connectRun(
 	context: IExecuteFunctions,
 	hasSlept: boolean,
-	known?: Connection,
 ): Promise<RunConnection> {
-	if (known) return { ...known, isBroken: false };
 	const connected = await settled(connect(context));
 	if ('value' in connected) return { ...connected.value, isBroken: false };
 	const { error } = connected;

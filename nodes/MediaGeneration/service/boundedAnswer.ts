@@ -1,7 +1,6 @@
 import { isRecord, plainFields, toNumber } from '../shared/json';
 import { withTimeLimit } from '../shared/clock';
 import { settled } from '../shared/promises';
-import type { Answer } from './meaning';
 
 /** Larger answers are not read to their end. Results that are data URIs stand in an answer. */
 const MAX_BYTES = 32 * 1024 ** 2;
@@ -20,6 +19,13 @@ export class UnfinishedAnswer extends Error {
 /** The used part of a Node.js stream; n8n forbids importing the module itself. */
 interface ByteStream extends AsyncIterable<Uint8Array> {
 	destroy(): void;
+}
+
+/** An answer as it came, from whatever speaks HTTP. */
+export interface Answer {
+	statusCode: number;
+	headers: Record<string, unknown>;
+	body: string;
 }
 
 /** What n8n's HTTP helper gives for `encoding: 'stream'`. */

@@ -6,6 +6,7 @@ import { messageOf, withoutStop } from '../shared/itemError';
 import { cutDataUris, quoted } from '../shared/media';
 import { settled } from '../shared/promises';
 import { findServiceMessage, rootOf } from './answerFields';
+import type { Answer } from './boundedAnswer';
 import {
 	checkModel,
 	hasBalance,
@@ -16,7 +17,7 @@ import {
 	taskPath,
 	testPath,
 } from './door';
-import { type Answer, classifyAnswer } from './meaning';
+import { classifyAnswer } from './meaning';
 import { SecretRedactor } from './redactSecrets';
 import { adviseModel, type PricedModel } from './money';
 import {
@@ -27,6 +28,7 @@ import {
 	moneyHint,
 	orChangePrompt,
 	ServiceError,
+	type ServiceErrorKind,
 } from './serviceError';
 import { type Service, SPECIFICATION } from './services';
 import { linksIn, parseTaskRecord, type TaskRecord } from './taskRecord';
@@ -41,16 +43,13 @@ export interface HttpRequest {
 	timeoutMs: number;
 }
 
-/** An answer of the service, whatever its status. */
-export type HttpResponse = Answer;
-
 /**
  * Sends one request with the API key, and returns the answer, whatever its status. Follows no redirect, so that the key
  * goes to no other address.
  *
  * @throws ServiceError `unreachable` or `noAnswer`; Stopped if the execution was stopped during a read
  */
-export type Transport = (request: HttpRequest) => Promise<HttpResponse>;
+export type Transport = (request: HttpRequest) => Promise<Answer>;
 
 /** The body of a create request (specification, section 4.1). */
 interface TaskRequest {
@@ -80,6 +79,9 @@ const LONG_TEXT = /"[^"]{200,}"/g;
 
 /** The query parameter of a callback address that carries the model, if the ids of tasks begin with it. */
 export const MODEL_PARAMETER = 'model';
+
+/** Refusals of what a request is about, and not of the key, the account or the moment. */
+const OF_RESULT: readonly ServiceErrorKind[] = ['rejected', 'tooLarge', 'forbidden', 'notFound'];
 
 const NOT_JSON = 'The service answered with something that is not JSON';
 
@@ -199,8 +201,8 @@ export class ServiceClient {
 			return { ...task, record, ...linksIn(resultsIn(value, service), baseUrl) };
 		}
 		const failure = result.error;
-		// The service has said that the task is at its end: what it refuses now is the result.
-		if (!(failure instanceof ServiceError) || !failure.isOfItem) throw failure;
+		// The service has said that the task is at its end: what it refuses now is the result, if not the key or the moment.
+		if (!(failure instanceof ServiceError) || !OF_RESULT.includes(failure.kind)) throw failure;
 		return { ...task, state: 'FAILURE', reason: failure.said ?? failure.message };
 	}
 
@@ -229,7 +231,7 @@ export class ServiceClient {
 		{ path, ...request }: Omit<HttpRequest, 'url'> & { path: string },
 		asked: Asked,
 		model = '',
-	): Promise<{ parsed: unknown; response: HttpResponse }> {
+	): Promise<{ parsed: unknown; response: Answer }> {
 		const response = await this.transport({ ...request, url: this.baseUrl + path });
 		const body = this.secrets.hideInRecord(response.body);
 		const { said, spoken, status, ...meaning } = classifyAnswer({ ...response, body }, Date.now());
@@ -262,7 +264,7 @@ export class ServiceClient {
 		throw new ServiceError(kind, message, details);
 	}
 
-	private unexpected(message: string, { headers, body }: HttpResponse): ServiceError {
+	private unexpected(message: string, { headers, body }: Answer): ServiceError {
 		// The excerpt may contain the id of a paid task, in a field that is not searched for an id.
 		const said = this.secrets
 			.hide(body)

@@ -14,8 +14,14 @@ import { findInChain, messageOf } from '../shared/itemError';
 import { isRecord, toNumber } from '../shared/json';
 import { settled } from '../shared/promises';
 import { isBelow, parseApiKey } from './baseUrl';
-import { closeAnswer, type OpenAnswer, readAnswer, UnfinishedAnswer } from './boundedAnswer';
-import { type HttpRequest, type HttpResponse, ServiceClient, type Transport } from './client';
+import {
+	type Answer,
+	closeAnswer,
+	type OpenAnswer,
+	readAnswer,
+	UnfinishedAnswer,
+} from './boundedAnswer';
+import { type HttpRequest, ServiceClient, type Transport } from './client';
 import { classifyAnswer } from './meaning';
 import { type PricedModel, readModels } from './money';
 import { readAccount } from './readService';
@@ -60,12 +66,11 @@ export type OpenFile = (
  * Connects a node with the service by the node's credential. To look up a credential costs n8n more than a request. So
  * it is looked up once, and again if the service refuses the key, which may have been changed.
  *
- * @param known the credential, if it was looked up before
  * @throws UserError if the credential's base URL or key cannot be used
  */
-export async function connect(context: Context, known?: Credential): Promise<Connection> {
+export async function connect(context: Context): Promise<Connection> {
 	const lookUp = async () => await context.getCredentials<Credential>(CREDENTIAL_TYPE);
-	let present = known ?? (await lookUp());
+	let present = await lookUp();
 	const { service, baseUrl, apiKey } = readAccount(present);
 	const keys = [apiKey];
 	/** Sends with the key, and once more if the service refuses a key that was changed. */
@@ -130,7 +135,7 @@ async function requestService(
 	context: Context,
 	data: Credential,
 	{ timeoutMs, body, ...request }: HttpRequest,
-): Promise<HttpResponse> {
+): Promise<Answer> {
 	const type = body !== undefined && { 'Content-Type': 'application/json' };
 	const headers = { Accept: 'application/json', ...type };
 	const options = { ...request, body, headers, timeout: timeoutMs, ...ANY_ANSWER };
@@ -174,7 +179,7 @@ export async function callN8n(
 	context: Context,
 	request: IHttpRequestOptions & { timeout: number },
 	forbidden: string,
-): Promise<HttpResponse | undefined> {
+): Promise<Answer | undefined> {
 	const stop = stopSignal(context);
 	const open = async (giveUp: AbortSignal): Promise<OpenAnswer> =>
 		await context.helpers.httpRequest({

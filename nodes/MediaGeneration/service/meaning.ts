@@ -1,13 +1,6 @@
 import { isRecord, parsedJson, plainFields, plainName, toNumber } from '../shared/json';
 import { findServiceMessage, isOfTask } from './answerFields';
-import { retryAfterMs } from './boundedAnswer';
-
-/** An answer as it came, from whatever speaks HTTP. */
-export interface Answer {
-	statusCode: number;
-	headers: Record<string, unknown>;
-	body: string;
-}
+import { type Answer, retryAfterMs } from './boundedAnswer';
 
 /** What a request came to. */
 export type Kind =

@@ -79,14 +79,14 @@ export class ServiceError extends Error {
 		return this.statusCode !== undefined || this.isWithoutId;
 	}
 
-	/** Whether the service refuses what this request is about, and not the key, the account or the moment. */
-	get isOfItem(): boolean {
-		return ['rejected', 'tooLarge', 'forbidden', 'notFound'].includes(this.kind);
-	}
-
 	/** Whether the key, or the right of the key, is in question. */
 	get isOfKey(): boolean {
 		return this.meaning.scope === 'key';
+	}
+
+	/** Whether nothing shows that there is a service at the address. */
+	get isOfAddress(): boolean {
+		return this.meaning.scope === 'address';
 	}
 
 	/** Whether the service answered a read without a usable state. For an own task that means "not yet". */

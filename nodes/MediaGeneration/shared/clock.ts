@@ -130,25 +130,18 @@ export class ExpiringCache<T> {
 			this.entries.delete(oldest);
 		}
 	}
-
-	delete(key: string): void {
-		this.entries.delete(key);
-	}
 }
 
 /** Somebody who waits for a moment, milliseconds of the clock. */
 interface Waiter {
 	at: number;
-	/** Where it stands in the heap; -1 if it waits no more. */
-	index: number;
 	resolve: () => void;
 	reject: (error: Stopped) => void;
 }
 
-/** The moments that many tasks wait for: one heap, one timer, and one listener of the stop signal. */
+/** The moments that many tasks wait for, with one timer, and one listener of the stop signal. */
 export class Alarm {
-	/** A binary heap: the first one is the earliest. */
-	private readonly heap: Waiter[] = [];
+	private readonly waiters = new Set<Waiter>();
 	private timer: { at: number; end: AbortController } | undefined;
 
 	/** @param signal aborted when the execution is stopped */
@@ -169,42 +162,36 @@ export class Alarm {
 				reject(new Stopped());
 				return;
 			}
-			const waiter: Waiter = { at, index: this.heap.length, resolve, reject };
-			this.heap.push(waiter);
-			this.rise(waiter);
+			const waiter = { at, resolve, reject };
+			this.waiters.add(waiter);
 			wake = () => {
-				this.remove(waiter);
+				this.waiters.delete(waiter);
 				resolve();
 			};
+			this.setTimer(at);
 		});
-		this.set();
 		return { woken, wake };
 	}
 
 	/** Wakes all who wait. */
 	wakeAll(): void {
-		for (const { resolve } of this.take()) resolve();
+		for (const { resolve } of this.waiters) resolve();
+		this.waiters.clear();
 	}
 
 	private stop(): void {
-		for (const { reject } of this.take()) reject(new Stopped());
+		for (const { reject } of this.waiters) reject(new Stopped());
 		this.close();
 	}
 
 	/** Ends the timer. Nobody waits any more. */
 	close(): void {
-		this.take();
+		this.waiters.clear();
 		this.timer?.end.abort(CANCELLED);
 	}
 
-	private take(): Waiter[] {
-		const all = this.heap.splice(0);
-		for (const waiter of all) waiter.index = -1;
-		return all;
-	}
-
-	private set(): void {
-		const at = this.heap[0]?.at ?? Infinity;
+	/** Has the alarm ring at a moment, or before. */
+	private setTimer(at: number): void {
 		if (at === Infinity || (this.timer && this.timer.at <= at)) return;
 		this.timer?.end.abort(CANCELLED);
 		const timer = { at, end: new AbortController() };
@@ -218,49 +205,15 @@ export class Alarm {
 
 	private ring(): void {
 		const now = clock.now();
-		for (let first = this.heap[0]; first && first.at <= now; first = this.heap[0]) {
-			this.remove(first);
-			first.resolve();
+		let next = Infinity;
+		for (const waiter of this.waiters) {
+			if (waiter.at > now) {
+				next = Math.min(next, waiter.at);
+				continue;
+			}
+			this.waiters.delete(waiter);
+			waiter.resolve();
 		}
-		this.set();
-	}
-
-	private remove(waiter: Waiter): void {
-		const { index } = waiter;
-		if (index === -1) return;
-		waiter.index = -1;
-		const last = this.heap.pop();
-		if (last === undefined || last === waiter) return;
-		this.put(last, index);
-		this.rise(last);
-		this.sink(last);
-	}
-
-	private put(waiter: Waiter, index: number): void {
-		this.heap[index] = waiter;
-		waiter.index = index;
-	}
-
-	private rise(waiter: Waiter): void {
-		for (;;) {
-			const parent = this.heap[(waiter.index - 1) >> 1];
-			if (waiter.index === 0 || parent === undefined || parent.at <= waiter.at) return;
-			this.swap(parent, waiter);
-		}
-	}
-
-	private sink(waiter: Waiter): void {
-		for (;;) {
-			const [left, right] = [2 * waiter.index + 1, 2 * waiter.index + 2].map((i) => this.heap[i]);
-			const least = right && left && right.at < left.at ? right : left;
-			if (least === undefined || least.at >= waiter.at) return;
-			this.swap(waiter, least);
-		}
-	}
-
-	private swap(one: Waiter, other: Waiter): void {
-		const { index } = one;
-		this.put(one, other.index);
-		this.put(other, index);
+		this.setTimer(next);
 	}
 }

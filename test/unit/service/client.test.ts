@@ -1,8 +1,5 @@
-import {
-	type HttpRequest,
-	type HttpResponse,
-	ServiceClient,
-} from '../../../nodes/MediaGeneration/service/client';
+import type { Answer } from '../../../nodes/MediaGeneration/service/boundedAnswer';
+import { type HttpRequest, ServiceClient } from '../../../nodes/MediaGeneration/service/client';
 import type { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
 import { caught, visibleText } from '../support';
 
@@ -11,7 +8,7 @@ const KEY = 'sk-live-secret';
 const TASK = { model: 'vendor/model', input: { prompt: 'A lighthouse' } };
 
 /** A client whose every request is answered alike, and the requests that it sent. */
-function clientThatGets(answer: Partial<HttpResponse>, key = KEY) {
+function clientThatGets(answer: Partial<Answer>, key = KEY) {
 	const sent: HttpRequest[] = [];
 	const client = new ServiceClient(
 		async (request) => {
@@ -26,7 +23,7 @@ function clientThatGets(answer: Partial<HttpResponse>, key = KEY) {
 
 const json = (body: unknown, statusCode = 200) => ({ statusCode, body: JSON.stringify(body) });
 
-const errorOf = async (answer: Partial<HttpResponse>, key?: string) =>
+const errorOf = async (answer: Partial<Answer>, key?: string) =>
 	(await caught(
 		async () => await clientThatGets(answer, key).client.readTask('task-1'),
 	)) as ServiceError;
@@ -220,7 +217,7 @@ describe('an answer with an error status', () => {
 		priceUsd: 0,
 		unit: 'task' as const,
 	}));
-	const refusedOrder = async (model: string, answer: Partial<HttpResponse>, models = MODELS) => {
+	const refusedOrder = async (model: string, answer: Partial<Answer>, models = MODELS) => {
 		const transport = async () =>
 			await Promise.resolve({ statusCode: 200, headers: {}, body: '', ...answer });
 		const client = new ServiceClient(transport, BASE_URL, [KEY], undefined, models);
@@ -287,7 +284,7 @@ describe('an answer with an error status', () => {
 });
 
 describe('an answer to a read', () => {
-	it.each<[Partial<HttpResponse>]>([
+	it.each<[Partial<Answer>]>([
 		[{ body: '' }],
 		[{ statusCode: 202 }],
 		[{ statusCode: 204 }],
@@ -297,7 +294,7 @@ describe('an answer to a read', () => {
 		expect(await errorOf(answer)).toMatchObject({ kind: 'unusableRecord', isNotYet: true });
 	});
 
-	it.each<[Partial<HttpResponse>]>([
+	it.each<[Partial<Answer>]>([
 		[{ body: '<html>' }],
 		[{ statusCode: 503 }],
 		[{ body: '{"state": "SUC' }],
@@ -317,7 +314,7 @@ describe('the API key', () => {
 	const encoded = encodeURIComponent(slashed);
 	const escaped = { statusCode: 401, body: refused(slashed).body.replaceAll('/', '\\/') };
 
-	it.each<[string, Partial<HttpResponse>, string]>([
+	it.each<[string, Partial<Answer>, string]>([
 		['in a JSON message', refused(KEY), KEY],
 		['in a web page with status 200', { body: `<html>${KEY}</html>` }, KEY],
 		['twice', { statusCode: 400, body: `${KEY} ${KEY}` }, KEY],

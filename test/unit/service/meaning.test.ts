@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 
+import type { Answer } from '../../../nodes/MediaGeneration/service/boundedAnswer';
 import {
-	type Answer,
 	classifyAnswer,
 	type Meaning,
 	meaningOf,

@@ -39,7 +39,7 @@ it('wakes all, and sets no timer for somebody who waits for no moment', async ()
 	wait('b', 10);
 	alarm.wakeAll();
 	await tick();
-	expect(went).toEqual(['b at 0', 'a at 0']);
+	expect(went).toEqual(['a at 0', 'b at 0']);
 });
 
 it('tells all who wait of a stop, and all who come later', async () => {
