@@ -27,14 +27,14 @@ there are never more tasks → one task more is in flight than the user allows �
 a service that refuses → the pauses after refusals do not grow → create/accountLimits.ts → const PAUSE_GROWTH = 3; → const PAUSE_GROWTH = 1;
 no item of a run that may sleep → the end of a turn ends an item → create/createQueue.ts → if (this.turn.isOver || !order.isInWindow) return undefined; → if (this.turn.isOver || !order.isInWindow) throw ItemError.from(this.refusal ?? new ServiceError('tooManyRequests', 'The time is over'));
 a run that is awake for longer → the time awake of a loop begins anew in each round → run/turn.ts → return stretch.beganAt + suspendAfterMs; → return this.startedAt + suspendAfterMs;
-what n8n has stored goes on → a retry of any killed execution is refused → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost → if (isRetry(journal)) throw LOST; await refuseLost
+what n8n has stored goes on → a retry of any killed execution is refused → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost → if (journal.beginning === 'retry') throw LOST; await refuseLost
 a retry of a run that was killed in its first turn → a retry of a killed first turn orders again → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost(context, journal); → ;
 of several retries → each retry has the claim → run/beginTurn.ts → throw await goesOn(row, \`Another retry of execution \${execution}\`); → continue;
 after a stop → nobody asks for a stop of the caller → n8n/stops.ts → if (!own && !isCalled(context)) → if (!own)
 no retry lets the bare → the currently saved workflow lets the bare input out → n8n/runAgain.ts → data: { main: [ifPassedOver] }, → data: { main: [inputOfSleeper] },
 every item says → a task that is not finished counts as finished → run/nextStep.ts → if (!hasEnded(task) && !isLinkless → if (!isLinkless
 every run that waits goes on once → a run puts out its items when it goes to sleep → n8n/runAgain.ts → return [[]]; → return [ifPassedOver];
-every item comes out once → the items leave in another order → report/taskItems.ts → ...(itemIndex !== undefined && { pairedItem: { item: itemIndex } }), → ...(itemIndex !== undefined && { pairedItem: { item: 0 } }),
+every item comes out once → the items leave in another order → report/taskItems.ts → pairedItem: { item: itemIndex }, → pairedItem: { item: 0 },
 a caller that hangs up → the caller's minute is not known → plan/planWait.ts → const MCP_SECONDS = 50; → const MCP_SECONDS = 80;
 every execution comes to its end → n8n's store is not asked before a sleep → run/bringTask.ts → if (!(await storeAnswers(context))) → if (false)
 every finished task starts → the ledger is not looked at → callback/ledger.ts → if (isThere && tried[key] === undefined) return false; → ;

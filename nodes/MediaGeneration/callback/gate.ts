@@ -39,10 +39,7 @@ const NOT_SELECTED = notAccepted('event not selected');
 
 async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebhookResponseData> {
 	const giveUpAt = clock.now() + ANSWER_LIMIT_MS;
-	const requireToken = context.getNodeParameter('options.requireToken', true) !== false;
-	const checked = await verifyCallback(context, requireToken, () =>
-		context.getNodeWebhookUrl('default'),
-	);
+	const checked = await verifyCallback(context);
 	if ('status' in checked) return checked;
 	// Engine v2 would start the workflow without asking the ledger.
 	if (isEngineV2(context)) return tryAgain("The trigger does not work with n8n's engine v2");
@@ -119,16 +116,14 @@ interface VerifiedCallback {
 /**
  * Makes the checks that need no request: the address and its token, the size, the task id.
  *
- * @param publicUrl gives the address that was given out; called only if needed, because it may cost n8n an evaluation
  * @returns the verified callback; or the answer that refuses it
  * @throws UserError if the credential cannot be used; the error of n8n's look-up
  * @see docs/service.openapi.yaml, section 6
  */
-export async function verifyCallback(
+async function verifyCallback(
 	context: IWebhookFunctions,
-	requireToken: boolean,
-	publicUrl: () => string | undefined,
 ): Promise<WebhookAnswer | VerifiedCallback> {
+	const requireToken = context.getNodeParameter('options.requireToken', true) !== false;
 	const connection = await connect(context);
 	const { apiKey } = connection;
 	// A request that express has not made lacks the original address.
@@ -139,7 +134,10 @@ export async function verifyCallback(
 	// Only the task id is taken from a callback without a token.
 	const isFree = !requireToken && reference === undefined;
 	const isGood = (each: string) => isTokenValid(token, each, apiKey, reference);
-	if (!isFree && !isProven(isGood, originalUrl, publicUrl)) {
+	const [path = ''] = originalUrl.split('?', 1);
+	// Behind a proxy that removes a prefix, and for a test URL, the path that was given out is another one.
+	const isPublic = () => isGood(pathOf(context.getNodeWebhookUrl('default')));
+	if (!isFree && !isGood(path) && !isPublic()) {
 		return answerWith(401, "The callback URL's token is missing or does not match");
 	}
 	const size = rawBody?.length ?? Number(headers['content-length'] ?? 0);
@@ -153,26 +151,13 @@ export async function verifyCallback(
 	return { connection, taskId, ...(typeof reference === 'string' && { reference }) };
 }
 
-/**
- * Whether the token is valid for the path of this request, or for the public path. The two differ behind a proxy that
- * removes a prefix, and for a test URL.
- */
-function isProven(
-	isGood: (path: string) => boolean,
-	asked: string,
-	publicUrl: () => string | undefined,
-): boolean {
-	const [path = ''] = asked.split('?', 1);
-	if (isGood(path)) return true;
-	const url = String(publicUrl());
-	return isGood(URL.canParse(url) ? new URL(url).pathname : '');
-}
+const pathOf = (url = ''): string => (URL.canParse(url) ? new URL(url).pathname : '');
 
 /** How long the decision about a callback may take: the answer is due within 10 s (docs/reference.md, Limits). */
-export const ANSWER_LIMIT_MS = 8_000;
+const ANSWER_LIMIT_MS = 8_000;
 
 /** What the trigger answers to a callback. */
-export interface WebhookAnswer {
+interface WebhookAnswer {
 	status: number;
 	body: Record<string, string | boolean>;
 }
@@ -181,44 +166,37 @@ const TRY_AGAIN = 503;
 const RETRY_AFTER_SECONDS = 5;
 
 /** An answer that starts nothing. */
-export const answerWith = (status: number, message: string): WebhookAnswer => ({
+const answerWith = (status: number, message: string): WebhookAnswer => ({
 	status,
 	body: { message },
 });
 
 /** The answer if nothing was decided: the sender is to deliver the callback again. */
-export const tryAgain = (message: string): WebhookAnswer => answerWith(TRY_AGAIN, message);
-
-/**
- * Has a callback decided, and answers it at once unless it starts or resumes something. If the decision fails or takes too
- * long, the answer asks for the callback again: n8n's own answer to an error would end the callback, and would resume a
- * waiting execution with one empty item.
- */
-export const deciding =
-	(decide: (context: IWebhookFunctions) => Promise<WebhookAnswer | IWebhookResponseData>) =>
-	async (context: IWebhookFunctions): Promise<IWebhookResponseData> => {
-		const result = await settled(withTimeLimit(decide(context), ANSWER_LIMIT_MS));
-		if ('error' in result) {
-			const why = messageOf(result.error);
-			writeLog(context, 'warn', `a callback waits. ${why}`);
-		}
-		const undecided = tryAgain('The callback cannot be checked at the moment');
-		const decided = ('value' in result && result.value) || undecided;
-		if (!('status' in decided)) return decided;
-		const response = context.getResponseObject();
-		const setHeader = response.set ?? response.setHeader;
-		if (decided.status === TRY_AGAIN) {
-			setHeader.call(response, 'Retry-After', String(RETRY_AFTER_SECONDS));
-		}
-		response.status(decided.status).json(decided.body);
-		return { noWebhookResponse: true };
-	};
+const tryAgain = (message: string): WebhookAnswer => answerWith(TRY_AGAIN, message);
 
 /**
  * Admits a callback, or answers it. The cheap checks come first, and a callback without a valid token causes no
- * request to the service. Only the task id is taken from the body: the record is read from the service.
+ * request to the service. Only the task id is taken from the body: the record is read from the service. If the decision
+ * fails or takes too long, the answer asks for the callback again: n8n's own answer to an error would end the callback.
  *
  * @returns an item with the task's record, with which n8n starts the workflow; nothing if the callback was answered
  * @see docs/service.openapi.yaml, section 6 and its handler rules
  */
-export const handleTriggerWebhook = deciding(decide);
+export async function handleTriggerWebhook(
+	context: IWebhookFunctions,
+): Promise<IWebhookResponseData> {
+	const result = await settled(withTimeLimit(decide(context), ANSWER_LIMIT_MS));
+	if ('error' in result) {
+		writeLog(context, 'warn', `a callback waits. ${messageOf(result.error)}`);
+	}
+	const undecided = tryAgain('The callback cannot be checked at the moment');
+	const decided = ('value' in result && result.value) || undecided;
+	if (!('status' in decided)) return decided;
+	const response = context.getResponseObject();
+	const setHeader = response.set ?? response.setHeader;
+	if (decided.status === TRY_AGAIN) {
+		setHeader.call(response, 'Retry-After', String(RETRY_AFTER_SECONDS));
+	}
+	response.status(decided.status).json(decided.body);
+	return { noWebhookResponse: true };
+}

@@ -7,17 +7,17 @@ import { readStored } from '../shared/json';
 import { type Stored, type StoredRun, VERSION } from './storedJournal';
 
 /**
- * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `killed`: it was asleep or awake
- * when its execution was killed or stopped, and another execution goes on with it (*Retry execution*). `retried`: it had
- * ended with an error, and another execution tries it again. `again`: this execution does so (*Retry On Fail*).
+ * How a run of the node begins. `first`: nothing is known of it. `woken`: it was asleep. `again`: it had failed, and this
+ * execution tries it again (*Retry On Fail*). `retry`: another execution was killed or stopped, or has failed, and this one
+ * goes on with it (*Retry execution*).
  */
-export type Beginning = 'first' | 'woken' | 'killed' | 'retried' | 'again';
+export type Beginning = 'first' | 'woken' | 'again' | 'retry';
 
 /** How a run begins by what is stored of it. */
 export function beginningOf(known: StoredRun | undefined, execution: string): Beginning {
 	if (known === undefined) return 'first';
-	if (known.execution === execution) return known.isAsleep ? 'woken' : 'again';
-	return known.isAsleep ? 'killed' : 'retried';
+	if (known.execution !== execution) return 'retry';
+	return known.isAsleep ? 'woken' : 'again';
 }
 
 /**

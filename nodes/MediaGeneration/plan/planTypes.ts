@@ -10,8 +10,6 @@ export type Completion = 'wait' | 'trigger' | 'return';
 
 /** What the plans of all tasks have. */
 export interface PlanBase extends Destination {
-	/** The index of the input item. An item may name many tasks. */
-	itemIndex: number;
 	/** The index of the task among the tasks of its input item. */
 	taskIndex: number;
 	/** *Timeout*: milliseconds to wait for the task, from its creation or the first read. */

@@ -10,7 +10,7 @@ import type { ItemParameters } from '../shared/parameters';
 /** The default of *Name of File Field*. */
 export const FIRST_FILE = 'data';
 
-/** How finished tasks become output items, on the action node and on the trigger. */
+/** How finished tasks become output items. */
 export interface OutputOptions {
 	/** Attach each result as binary data. */
 	download: boolean;
@@ -23,19 +23,19 @@ export interface OutputOptions {
 /** Where the results of a task go. */
 export interface Destination {
 	output: OutputOptions;
-	/** The index of the task's input item; undefined on the trigger. */
-	itemIndex?: number;
+	/** The index of the task's input item. An item may name many tasks. */
+	itemIndex: number;
 }
 
-/** @param download the value of *Download Results*; by default that of the panel. An agent gets no files. */
-export const readOutputOptions = (
-	parameters: ItemParameters,
-	download: unknown = !isTool(parameters.context) && parameters.value('downloadResults'),
-): OutputOptions => ({
-	download: parameters.flag('downloadResults', 'Download Results', download),
-	binaryField: parameters.optionName('outputBinaryField', 'Name of File Field', FIRST_FILE),
-	split: parameters.flag('splitResults', 'Split Results'),
-});
+/** Reads how the tasks of an item leave. An agent gets no files. */
+export function readOutputOptions(parameters: ItemParameters): OutputOptions {
+	const download = !isTool(parameters.context) && parameters.value('downloadResults');
+	return {
+		download: parameters.flag('downloadResults', 'Download Results', download),
+		binaryField: parameters.optionName('outputBinaryField', 'Name of File Field', FIRST_FILE),
+		split: parameters.flag('splitResults', 'Split Results'),
+	};
+}
 
 /** The output fields of a task's record. @param sent the fields of the item that the record does not have */
 export function taskJson(task: TaskRecord, sent: IDataObject = {}): IDataObject {
@@ -66,7 +66,7 @@ export function taskItems(
 	const toItem = (fields: IDataObject, binary?: IBinaryKeyData): INodeExecutionData => ({
 		json: inTableOrder(fields),
 		...(binary && { binary }),
-		...(itemIndex !== undefined && { pairedItem: { item: itemIndex } }),
+		pairedItem: { item: itemIndex },
 	});
 	const urls = split && task.state === 'SUCCESS' ? task.resultUrls : [];
 	if (task.state === 'SUCCESS' && urls.length > 0) {

@@ -90,7 +90,7 @@ export async function beginOrders(
 	await claimBefore(context, journal);
 	const { settings } = journal;
 	const maySleep = settings.suspendAfterMs < Infinity && !isNearLimit(settings.limitAt);
-	if (isRetry(journal) && maySleep) {
+	if (journal.beginning === 'retry' && maySleep) {
 		const wakeAt = clock.now();
 		journal.takeUp();
 		journal.sleepFirst(wakeAt);
@@ -178,7 +178,3 @@ export function clearAtEnd(context: IExecuteFunctions, journal: Journal): void {
 async function clearRows(context: IExecuteFunctions, { state: { begun } }: Journal): Promise<void> {
 	if (begun) await new TurnRow(context, begun.turn, begun.execution).clear(begun.windows);
 }
-
-/** Whether another execution has written the journal. */
-export const isRetry = ({ beginning }: Journal): boolean =>
-	beginning === 'killed' || beginning === 'retried';

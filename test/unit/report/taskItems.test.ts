@@ -19,11 +19,14 @@ const URLS = ['https://m/1.png', 'https://m/2.png', 'https://m/3.png'];
 const success = (resultUrls: Array<string | null> = URLS) =>
 	parseTaskRecord('task-1', { state: 'SUCCESS', resultUrls, creditsConsumed: 24 });
 const files: IBinaryData[] = ['a', 'b', 'c'].map((data) => ({ data, mimeType: 'image/png' }));
-const options = (given: IDataObject = {}) =>
-	readOutputOptions(
-		new ItemParameters({ getNodeParameter: () => given } as unknown as IExecuteFunctions, 0),
-		given.downloadResults ?? '',
-	);
+const options = (given: IDataObject = {}) => {
+	const context = {
+		getNodeParameter: (name: string) => (name === 'options' ? given : (given[name] ?? '')),
+		isToolExecution: () => false,
+		getNode: () => ({}),
+	};
+	return readOutputOptions(new ItemParameters(context as unknown as IExecuteFunctions, 0));
+};
 
 it.each([
 	['downloadResults', 'download'],
@@ -84,13 +87,11 @@ describe('the items of a task', () => {
 	});
 
 	it('that are split have the record behind all other fields', () => {
-		const items = taskItems(success(), taskJson(success()), { output: options(split) });
+		const items = taskItems(success(), taskJson(success()), {
+			output: options(split),
+			itemIndex: 0,
+		});
 		expect(items.map((item) => Object.keys(item.json).at(-1))).toEqual(Array(3).fill('record'));
-	});
-
-	it('on the trigger are paired with nothing', () => {
-		const [item] = taskItems(success(), json, { output: options() });
-		expect(item).not.toHaveProperty('pairedItem');
 	});
 });
 
