@@ -159,6 +159,23 @@ export class Cluster {
 		return found() as N8nProcess;
 	}
 
+	/**
+	 * Puts executions that workers have taken back into the queue, as a Redis does that came back a moment older, after a power
+	 * cut or a failover: then n8n runs them again, under the same id.
+	 */
+	putBack(executionIds: readonly string[]): void {
+		const ask = (command: string, key: string, ...more: string[]) =>
+			redis(this.servers, command, `${this.name}:jobs:${key}`, ...more);
+		for (const job of ask('lrange', 'active', '0', '-1')) {
+			const [data = ''] = ask('hget', job, 'data');
+			const { executionId } = JSON.parse(data) as { executionId: string };
+			if (!executionIds.includes(executionId)) continue;
+			ask('del', `${job}:lock`);
+			ask('lrem', 'active', '1', job);
+			ask('rpush', 'wait', job);
+		}
+	}
+
 	/** Runs one statement on n8n's database, and returns its rows, with their columns joined by `|`. */
 	query(statement: string): string[] {
 		return sql(this.servers, statement, this.name);

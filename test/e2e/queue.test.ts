@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { IDataObject } from 'n8n-workflow';
 
 import { hasEnded, outputItems, until } from '../n8n/client';
+import type { N8nProcess } from '../n8n/process';
 import { LEAN } from '../n8n/settings';
 import { missingForQueueMode } from './cluster';
 import { Lane } from './lane';
@@ -207,6 +208,36 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		const fetched = await scene.onTasks('wait', [...created, ...cutOff]);
 		expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
 
+		await cluster.addWorker();
+	}, 300_000);
+
+	test('a worker is killed between the row of a task and its item, and Redis comes back a moment older: the other worker runs the execution again, which starts the workflow once', async () => {
+		const { collector, stage } = scene;
+		const { cluster } = stage;
+		const lane = await Lane.publish(scene, { held: true });
+		const [first = '', second = ''] = lane.addresses;
+		await lane.deliverAll(lane.finishedTasks(8), [first]);
+		await collector.untilHeld(8);
+		const running = cluster.executionIds(lane.workflowId, 'running');
+		const [victim] = cluster.workers;
+		const begunBy = (worker: N8nProcess | undefined) => {
+			const log = readFileSync(worker?.logFile ?? '', 'utf8');
+			return running.filter((id) => log.includes(`Worker started execution ${id} `));
+		};
+		const cutOff = begunBy(victim);
+		expect(cutOff.length).toBeGreaterThan(0);
+		await cluster.kill(victim!);
+		cluster.putBack(cutOff);
+		await collector.untilHeld(8 + cutOff.length);
+		expect(begunBy(cluster.workers[0]).sort()).toEqual(running.sort());
+		collector.openBarrier();
+		await lane.expectRuns(8);
+		expect(cluster.executions(lane.workflowId)).toEqual({ success: 8 });
+
+		// Copies are executions of their own, which start nothing.
+		await lane.deliverAll(lane.tasks, [second]);
+		await lane.expectRuns(8);
+		expect(cluster.executions(lane.workflowId)).toEqual({ success: 16 });
 		await cluster.addWorker();
 	}, 300_000);
 

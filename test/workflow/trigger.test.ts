@@ -8,7 +8,7 @@ import { executeContext, startTrigger, type TestNode, type TestWorkflow, TRIGGER
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { SECOND_ROW, store, useProcessedData } from './processedData';
 import { field, hasErrorOutput, IMAGE_MODEL, keepsGoing, MINUTE, stage, text } from './support';
-import { passTime, time } from './time';
+import { passTime, passUntil, time } from './time';
 
 const on = stage();
 
@@ -203,6 +203,25 @@ describe('an execution that dies before the workflow starts', () => {
 		time.jump(MINUTE);
 		const next = await begun(taskId, id);
 		expect((await start(next, { id })).output).toHaveLength(1);
+	});
+
+	it('after its row was written: its worker is killed, another worker runs it again, and the workflow starts once', async () => {
+		const n8n = new WorkflowN8n(on.workflow(TRIGGER), true);
+		const task = finished();
+		const write = store.checkProcessedAndRecord.bind(store);
+		const dying = jest.spyOn(store, 'checkProcessedAndRecord');
+		dying.mockImplementationOnce(async (...given) => {
+			await write(...given);
+			n8n.rows[0]?.process?.die();
+			return await new Promise(() => undefined);
+		});
+		const run = n8n.begin('webhook', 'Trigger', [task]);
+		await passUntil(() => run.row.process?.isDead === true);
+		n8n.executions.runAgain(run.row);
+		const { output, run: ran } = await run.end();
+		expect([ran.status, output.length]).toEqual(['success', 1]);
+		const copy = await n8n.start('webhook', 'Trigger', [task]);
+		expect([copy.row.status, copy.ran.output]).toEqual(['success', []]);
 	});
 
 	it('after its row was written goes on where another worker runs it again, and no other execution does', async () => {

@@ -57,8 +57,9 @@ type Tried = Record<string, 'tried' | 'inDoubt'>;
  * always starts: a person asks for it.
  *
  * The row names its execution, which goes on whenever it finds its own name: in its next try (n8n offers *Retry On Fail* on
- * triggers), also if the database's answer to the first try was lost, and in queue mode where n8n runs the job of a killed
- * worker again on another worker, under the same id (n8n 2.41); test/workflow/trigger.test.ts runs an execution twice.
+ * triggers), also if the database's answer to the first try was lost, and in queue mode where Redis comes back a moment older:
+ * then n8n runs an execution again, under the same id, that a worker had taken (test/e2e/queue.test.ts). A job that only
+ * stalls n8n 2.41 runs no second time.
  *
  * @returns whether this execution starts the workflow
  * @throws the database's error; UserError if it is not known who has written the row

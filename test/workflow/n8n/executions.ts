@@ -255,6 +255,15 @@ export class Executions {
 		enter(row, 'waiting');
 	}
 
+	/**
+	 * Redis has gone back by a moment, after a power cut say: its queue has an execution again that a worker had taken. A worker
+	 * runs it, under the same id, with what is stored.
+	 */
+	runAgain(row: Row): void {
+		this.n8n.note('an execution run again');
+		this.dispatch(row);
+	}
+
 	/** A user stops an execution, awake or asleep. */
 	stop(row: Row): void {
 		const { database, processes, time } = this.n8n;
