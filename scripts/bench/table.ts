@@ -1,7 +1,7 @@
 import { markdownTable, writeSection } from '../../test/page';
 import type { Results, Row, Sample } from './results';
 
-const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Ours : peer', 'Measured on'];
+const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Measured on'];
 
 /** What the page shows: the rest stands in results.json alone. */
 const ON_PAGE = [
@@ -28,7 +28,7 @@ export function writePage(path: string, results: Results): void {
 	writeSection(
 		path,
 		'machine',
-		`The machine: ${machine?.platform}, ${machine?.cores} cores, ${machine?.memoryGiB} GiB, n8n ${machine?.n8n} on Node.js ${machine?.node} with SQLite. n8n, the service and the caller share these cores. Each figure is the median, with the least and the most in brackets; a figure without brackets was measured once.`,
+		`The machine is ${machine?.platform} with ${machine?.cores} cores and ${machine?.memoryGiB} GiB; n8n ${machine?.n8n} runs on Node.js ${machine?.node} with SQLite. Each figure is the median, with the least and the most in brackets; a figure without brackets was measured once.`,
 	);
 	writeSection(path, 'figures', tableOf(results, ON_PAGE));
 }
@@ -39,21 +39,16 @@ function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {
 		withSpread(ours, unit),
 		peer ? `${withSpread(peer.sample, unit)}, ${peer.name}` : '',
 		limit ? `${figure(limit.value)} ${unit}, ${limit.name}` : '',
-		peer ? ratio(ours.median, peer.sample.median) : '',
 	];
 }
 
 function withSpread({ median, least, most, count }: Sample, unit: string): string {
 	const spread = count > 1 ? ` (${figure(least)}–${figure(most)})` : '';
-	return `${figure(median)}${spread} ${unit}`;
+	return `${figure(median)} ${unit}${spread}`;
 }
 
 /** Three digits, and no more decimals than two. */
 function figure(value: number): string {
 	const decimals = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
 	return value.toFixed(decimals);
-}
-
-function ratio(ours: number, other: number): string {
-	return ours / other < 0.1 ? (ours / other).toFixed(3) : figure(ours / other);
 }

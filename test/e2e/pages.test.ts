@@ -28,8 +28,8 @@ const EMPHASIS = [
 /** Where n8n has the labels of some fields of every credential. */
 const RESTRICTIONS = /credential-domain-restrictions\.js$/;
 
-/** Labels of GitHub and of npm's site. */
-const ELSEWHERE = ['Trusted Publisher', 'Required reviewers', '⋯'];
+/** A button without a text. */
+const ELSEWHERE = ['⋯'];
 
 const examples = readdirSync(join(ROOT, 'examples'))
 	.filter((name) => name.endsWith('.json'))

@@ -100,7 +100,7 @@ test('the reference names every parameter and option', () => {
 });
 
 test('the reference has the default of every number, switch and text among the options of a task', () => {
-	const rows = [...read('docs/reference.md').matchAll(/^\| \*\*(.+?)\*\* +\| (.*?) +\|/gm)];
+	const rows = [...read('docs/reference.md').matchAll(/^- \*\*(.+?)\*\* \((\S+?)[,;]?[ )]/gm)];
 	// The options of a task come first; the credits have one of the same name.
 	const defaults = new Map(rows.reverse().map(([, label = '', cell]) => [label, cell]));
 	const [{ options = [] } = {}] = new MediaGeneration().description.properties.filter(
@@ -118,9 +118,65 @@ test('the reference has the default of every number, switch and text among the o
 	expect(told.map(([label = '']) => [label, defaults.get(label)])).toEqual(told);
 });
 
-/** The messages that a page explains, each at the beginning of a row. */
+/** What the pages say in numbers, and the line of the code that decides it. */
+const TOLD: Record<string, ReadonlyArray<readonly [sentence: string, line: string]>> = {
+	'docs/reference.md': [
+		['create 120 s', 'service/client.ts: CREATE_TIMEOUT_MS = 120_000'],
+		['10 s more for each MB', 'service/client.ts: LEAST_BYTES_PER_MS = 100'],
+		['read 30 s', 'service/client.ts: READ_TIMEOUT_MS = 30_000'],
+		['At most 250 creates a second', 'service/client.ts: REQUEST_GAP_MS = 4'],
+		['A download: 2 GiB', 'report/download.ts: MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3'],
+		['60 s until the host answers', 'report/mediaHost.ts: HOST_TIMEOUT_MS = 60_000'],
+		['at least 64 KiB a minute', 'report/download.ts: LEAST_BYTES_A_MINUTE = 64 * 1024'],
+		['for ten minutes if the run', 'run/bringTask.ts: HELD_DOWNLOAD_MS = 10 * MINUTE_MS'],
+		['37 MiB for one item', 'plan/inputFile.ts: MOST_CHARACTERS = 50 * 1024 ** 2'],
+		['Answers of the service: 32 MiB', 'service/boundedAnswer.ts: MAX_BYTES = 32 * 1024 ** 2'],
+		['Callbacks: 1 MiB', 'callback/gate.ts: MAX_BODY_BYTES = 1024 * 1024'],
+		['the trigger answers within 10 s', 'callback/gate.ts: ANSWER_LIMIT_MS = 8_000'],
+		['at most 500 characters', 'plan/planItem.ts: MAX_REFERENCE = 500'],
+		['(up to 5)', "shared/parameters.ts: retryFailed: { label: 'Retry Failed Tasks', max: 5"],
+		['after 5 seconds, then 10, 20', 'run/nextStep.ts: FIRST_PAUSE_MS = 5_000'],
+		['(0 = a day', 'plan/planWait.ts: DAY_SECONDS = 86_400'],
+		['ten minutes for most runs', 'plan/planWait.ts: HELD_SECONDS = 600'],
+	],
+	'docs/modes.md': [
+		['about once a minute', 'read/readWindow.ts: LEAST_SLEEP_MS = 60_000'],
+		['a quarter of the time waited', 'read/readWindow.ts: PART_OF_TIME_WAITED = 4'],
+		['about every quarter of an hour', 'read/readWindow.ts: LONGEST_SLEEP_MS = 15 * 60_000'],
+		['the node ends ten seconds before', 'plan/planWait.ts: LAST_MS = 10_000'],
+		['after a minute, 50 seconds', 'plan/planWait.ts: MCP_SECONDS = 50'],
+		['a result for a quarter of an hour', 'callback/delivery.ts: FINAL_AFTER_MS = 15 * 60_000'],
+		['larger than 1 MiB', 'callback/gate.ts: MAX_BODY_BYTES = 1024 * 1024'],
+	],
+	'docs/money.md': [
+		['ends the batch after five seconds', 'create/patience.ts: NO_SERVICE_PATIENCE_MS = 5_000'],
+		['One to five refusals', 'create/circuitBreaker.ts: MOST_ALIKE = 5'],
+		['five minutes of refusals', 'create/circuitBreaker.ts: LONGEST_DISTURBANCE_MS = 5 * 60_000'],
+		['at least the next ten rows', 'create/journal.ts: LEAST_WINDOW = 10'],
+	],
+	'docs/service.md': [
+		['after five minutes of such answers', 'run/nextStep.ts: DENIED_MS = 5 * MINUTE_MS'],
+		['20 seconds more', 'run/nextStep.ts: LINKLESS_MS = 20_000'],
+	],
+	'docs/admin.md': [['within 90 seconds', 'run/turn.ts: LATER_TURN_MS = 55_000']],
+	'docs/examples.md': [
+		['0.08 USD an image', 'service/money.ts: { id: IMAGE_MODEL, priceUsd: 0.08'],
+		['0.1025 USD a second', 'service/money.ts: { id: VIDEO_MODEL, priceUsd: 0.1025'],
+	],
+};
+
+test.each(Object.entries(TOLD))('the numbers in %s are those of the code', (page, told) => {
+	const text = read(page);
+	const wrong = told.filter(([sentence, line]) => {
+		const [file = '', code = ''] = line.split(/: (.*)/s);
+		return !text.includes(sentence) || !read(`nodes/MediaGeneration/${file}`).includes(code);
+	});
+	expect(wrong).toEqual([]);
+});
+
+/** The messages that a page explains, each at the beginning of a line. */
 const explainedOn = (page: string) =>
-	[...read(page).matchAll(/^\| `([^`]+)`/gm)].map(([, message = '']) => message);
+	[...read(page).matchAll(/^- `([^`]+)`: /gm)].map(([, message = '']) => message);
 
 describe.each(['docs/messages.md', 'docs/installation.md'])('the messages in %s', (page) => {
 	const sources = sourceFiles.map(read).join('\n');

@@ -153,9 +153,9 @@ describe('the options', () => {
 
 	it('have a line each in the reference, in the order of their labels', () => {
 		const page = read('docs/reference.md');
-		const [, table = ''] = page.split('**Options**, each shown only where it applies:');
-		const [rows = ''] = table.trim().split('\n\n', 1);
-		const labels = [...rows.matchAll(/^\| \*\*(.+?)\*\*/gm)].map(([, label]) => label);
+		const [, list = ''] = page.split('**Options**, each shown only where it applies:');
+		const [lines = ''] = list.trim().split('\n\n', 1);
+		const labels = [...lines.matchAll(/^- \*\*(.+?)\*\*/gm)].map(([, label]) => label);
 		expect(labels).toEqual([...new Set(options.map(({ displayName }) => displayName))]);
 	});
 });

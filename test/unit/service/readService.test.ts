@@ -74,22 +74,32 @@ describe('the page on services', () => {
 	const rows = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map(([, row = '']) => row);
 
 	it('has rows that can be pasted', () => {
-		expect(rows).toHaveLength(3);
 		expect(rows.map((row) => readService(other(row)).read)).toEqual([
 			'/api/generate/{taskId}',
 			'/status/{taskId}',
-			'/predictions/{taskId}',
 		]);
 	});
 
-	it("has the package's words for each service of the table", () => {
-		const { properties } = new MediaGenerationApi();
-		const options = (properties[0]?.options ?? []) as Array<{ name: string; value: string }>;
-		expect(options.map(({ value }) => value).sort()).toEqual(
-			[...Object.keys(SERVICES), 'other'].sort(),
+	const { properties } = new MediaGenerationApi();
+	const all = (properties[0]?.options ?? []) as Array<{ name: string; value: string }>;
+	const options = all.filter(({ value }) => value !== 'other');
+
+	it("has each service by the panel's name, and the source of its row", () => {
+		expect(options.map(({ value }) => value).sort()).toEqual(Object.keys(SERVICES).sort());
+		const listed = [...page.matchAll(/^- \*\*(.+)\*\*: `.*\]\((?:https:|service\.md)/gm)];
+		expect(listed.map(([, name]) => name).sort()).toEqual(options.map(({ name }) => name).sort());
+	});
+
+	it('says which services do not call back', () => {
+		const silent = options.filter(
+			({ value }) => !JSON.stringify(readService({ service: value })).includes('{callback}'),
 		);
+		const [, said = ''] = /(\w+, \w+ and \w+) do not call back/.exec(page) ?? [];
 		expect(
-			page.split('\n').filter((line) => /^\| .*https?:|its specification/.test(line)),
-		).toHaveLength(12);
+			said
+				.split(/, | and /)
+				.map((name) => name.toLowerCase())
+				.sort(),
+		).toEqual(silent.map(({ value }) => value).sort());
 	});
 });
