@@ -7,8 +7,17 @@ import { deliver, outcome } from './webhook';
 import { executeContext, startTrigger, type TestNode, type TestWorkflow, TRIGGER } from './engine';
 import { WorkflowN8n } from './n8n/workflowN8n';
 import { SECOND_ROW, store, useProcessedData } from './processedData';
-import { field, hasErrorOutput, IMAGE_MODEL, keepsGoing, MINUTE, stage, text } from './support';
-import { passTime, passUntil, time } from './time';
+import {
+	field,
+	hasErrorOutput,
+	IMAGE_MODEL,
+	keepsGoing,
+	MINUTE,
+	SECOND,
+	stage,
+	text,
+} from './support';
+import { pass, passTime, passUntil, time } from './time';
 
 const on = stage();
 
@@ -138,29 +147,40 @@ describe('Wait for Task behind the trigger', () => {
 		name: 'Files',
 		parameters: { resource: 'task', operation: 'wait', taskId: '={{ $json.taskId }}' },
 	};
-	const begin = async (task: INodeExecutionData) => {
+	const begin = (task: INodeExecutionData) => {
 		const n8n = new WorkflowN8n({
 			...on.workflow(WAIT),
 			starter: { ...TRIGGER, name: 'Trigger', id: 'trigger' },
 		});
-		return await n8n.start('webhook', 'Trigger', [task]);
+		return n8n.begin('webhook', 'Trigger', [task]);
 	};
 	const files = { mediaBytes: 100, mediaType: 'image/png' };
 
 	it('fetches the files', async () => {
 		on.service.configure(files);
 		const task = finished();
-		const { output, run } = await (await begin(task)).end();
+		const { output, run } = await begin(task).end();
 		expect(run.status).toBe('success');
 		expect(output).toMatchObject([
 			{ json: { taskId: task.json.taskId, state: 'SUCCESS' }, binary: { data: {} } },
 		]);
 	});
 
+	it('fetches the file of a fresh link that answers 404 for 100 s', async () => {
+		on.service.configure({ ...files, mediaStatus: 404 });
+		const begun = begin(finished());
+		await pass(100 * SECOND);
+		on.service.resetSettings();
+		on.service.configure(files);
+		const { output, run } = await begun.end();
+		expect([run.status, output[0]?.binary]).toMatchObject(['success', { data: {} }]);
+		expect(on.elapsed).toBeLessThan(130 * SECOND);
+	});
+
 	it('sleeps while the host of the files is away for an hour: one execution, and one start', async () => {
 		on.service.configure({ ...files, mediaStatus: 503 });
 		const task = finished();
-		const begun = await begin(task);
+		const begun = await begin(task).rests();
 		expect(begun.row.status).toBe('waiting');
 		while (on.elapsed < 60 * MINUTE) await begun.wake();
 		// Callbacks that come meanwhile start nothing: the task has started the workflow.
