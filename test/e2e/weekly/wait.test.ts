@@ -2,7 +2,7 @@ import type { IDataObject } from 'n8n-workflow';
 
 import { until } from '../../n8n/client';
 import { WHOLE_MINUTE } from '../../n8n/settings';
-import { inARow, prompts, webhook } from '../nodes';
+import { deliver, inARow, ONE_REQUEST, prompts, webhook } from '../nodes';
 import { itemsOf, promptOf, Run, succeeded } from '../run';
 import { openScene } from '../scene';
 
@@ -145,5 +145,47 @@ describe('with a concurrency limit of 1', () => {
 			expect(run.tasks).toHaveLength(24);
 		},
 		30 * MINUTE,
+	);
+
+	it(
+		'50 copies of a callback at once are one execution; where it dies, the check starts the workflow, once',
+		async () => {
+			const { client, collector, stage } = scene;
+			const lost = [{ latencyMs: SECOND, callbackLost: true }];
+			const order = scene.image({ completion: 'trigger' });
+			const more = { orders: [prompts('Copies', lost), order] };
+			const { id: workflowId, address } = await scene.publish(scene.trigger(), more);
+			const copies = async (taskId: string) => {
+				const sent = Array.from({ length: 50 }, async () => {
+					const answer = await deliver(address, { taskId }, ONE_REQUEST);
+					return ((await answer.json()) as IDataObject).accepted;
+				});
+				return (await Promise.all(sent)).filter((accepted) => accepted === true).length;
+			};
+			const executions = async () => await client.listExecutions({ workflowId });
+			const [taskId = ''] = stage.finishedTasks(1);
+			expect(await copies(taskId)).toBe(1);
+			await collector.settle(1);
+			expect(collector.seen).toEqual([taskId]);
+			expect(await executions()).toHaveLength(1);
+
+			await client.waitForExecution(await client.run(workflowId));
+			const { taskId: other = '' } = scene.tasks.at(-1) ?? {};
+			const isFinished = () => scene.tasks.at(-1)?.record.state === 'SUCCESS';
+			await until('the task to be finished', MINUTE, isFinished);
+			const when = `new."workflowId" = '${workflowId}'`;
+			const { database } = stage;
+			await database.refuse('no_rows', 'before insert on processed_data', when, 'The disk is full');
+			expect(await copies(other)).toBe(1);
+			const hasDied = async () => (await executions()).some(({ status }) => status === 'error');
+			await until('the execution to die', MINUTE, hasDied);
+			await database.forget('no_rows');
+			await scene.expectArrived([taskId, other], 10 * MINUTE);
+			const statuses = (await executions()).map(({ mode, status }) => `${mode} ${status}`);
+			console.log(`Copies: 2 of 100 accepted; ${statuses.join(', ')}`);
+			const ofTheTrigger = statuses.filter((status) => status.startsWith('webhook'));
+			expect(ofTheTrigger.sort()).toEqual(['webhook error', 'webhook success', 'webhook success']);
+		},
+		15 * MINUTE,
 	);
 });
