@@ -118,59 +118,56 @@ test('the reference has the default of every number, switch and text among the o
 	expect(told.map(([label = '']) => [label, defaults.get(label)])).toEqual(told);
 });
 
-/** What the pages say in numbers, and the line of the code that decides it. */
-const TOLD: Record<string, ReadonlyArray<readonly [sentence: string, line: string]>> = {
+/** What the pages say in numbers, and what decides it in the code. */
+const TOLD: Record<string, ReadonlyArray<readonly [said: string, line: string]>> = {
 	'docs/reference.md': [
-		['create 120 s', 'service/client.ts: CREATE_TIMEOUT_MS = 120_000'],
-		['10 s more for each MB', 'service/client.ts: LEAST_BYTES_PER_MS = 100'],
-		['read 30 s', 'service/client.ts: READ_TIMEOUT_MS = 30_000'],
-		['At most 250 creates a second', 'service/client.ts: REQUEST_GAP_MS = 4'],
-		['A download: 2 GiB', 'report/download.ts: MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3'],
-		['60 s until the host answers', 'report/mediaHost.ts: HOST_TIMEOUT_MS = 60_000'],
-		['at least 64 KiB a minute', 'report/download.ts: LEAST_BYTES_A_MINUTE = 64 * 1024'],
-		['for ten minutes if the run', 'run/bringTask.ts: HELD_DOWNLOAD_MS = 10 * MINUTE_MS'],
-		['37 MiB for one item', 'plan/inputFile.ts: MOST_CHARACTERS = 50 * 1024 ** 2'],
-		['Answers of the service: 32 MiB', 'service/boundedAnswer.ts: MAX_BYTES = 32 * 1024 ** 2'],
-		['Callbacks: 1 MiB', 'callback/gate.ts: MAX_BODY_BYTES = 1024 * 1024'],
-		['the trigger answers within 10 s', 'callback/gate.ts: ANSWER_LIMIT_MS = 8_000'],
-		['at most 500 characters', 'plan/planItem.ts: MAX_REFERENCE = 500'],
-		['(up to 5)', "shared/parameters.ts: retryFailed: { label: 'Retry Failed Tasks', max: 5"],
-		['after 5 seconds, then 10, 20', 'run/nextStep.ts: FIRST_PAUSE_MS = 5_000'],
-		['(0 = a day', 'plan/planWait.ts: DAY_SECONDS = 86_400'],
-		['ten minutes for most runs', 'plan/planWait.ts: HELD_SECONDS = 600'],
+		['create 120 s', 'CREATE_TIMEOUT_MS = 120_000'],
+		['10 s more for each MB', 'LEAST_BYTES_PER_MS = 100'],
+		['read 30 s', 'READ_TIMEOUT_MS = 30_000'],
+		['At most 250 creates a second', 'REQUEST_GAP_MS = 4'],
+		['A download: 2 GiB', 'MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3'],
+		['60 s until the host answers', 'HOST_TIMEOUT_MS = 60_000'],
+		['at least 64 KiB a minute', 'LEAST_BYTES_A_MINUTE = 64 * 1024'],
+		['for ten minutes if the run', 'HELD_DOWNLOAD_MS = 10 * MINUTE_MS'],
+		['37 MiB for one item', 'MOST_CHARACTERS = 50 * 1024 ** 2'],
+		['Answers of the service: 32 MiB', 'MAX_BYTES = 32 * 1024 ** 2'],
+		['Callbacks: 1 MiB', 'MAX_BODY_BYTES = 1024 * 1024'],
+		['the trigger answers within 10 s', 'ANSWER_LIMIT_MS = 8_000'],
+		['at most 500 characters', 'MAX_REFERENCE = 500'],
+		['(up to 5)', "retryFailed: { label: 'Retry Failed Tasks', max: 5"],
+		['after 5 seconds, then 10, 20', 'FIRST_PAUSE_MS = 5_000'],
+		['(0 = a day', 'DAY_SECONDS = 86_400'],
+		['ten minutes for most runs', 'HELD_SECONDS = 600'],
 	],
 	'docs/modes.md': [
-		['about once a minute', 'read/readWindow.ts: LEAST_SLEEP_MS = 60_000'],
-		['a quarter of the time waited', 'read/readWindow.ts: PART_OF_TIME_WAITED = 4'],
-		['about every quarter of an hour', 'read/readWindow.ts: LONGEST_SLEEP_MS = 15 * 60_000'],
-		['the node ends ten seconds before', 'plan/planWait.ts: LAST_MS = 10_000'],
-		['after a minute, 50 seconds', 'plan/planWait.ts: MCP_SECONDS = 50'],
-		['a result for a quarter of an hour', 'callback/delivery.ts: FINAL_AFTER_MS = 15 * 60_000'],
-		['larger than 1 MiB', 'callback/gate.ts: MAX_BODY_BYTES = 1024 * 1024'],
+		['about once a minute', 'LEAST_SLEEP_MS = 60_000'],
+		['a quarter of the time waited', 'PART_OF_TIME_WAITED = 4'],
+		['about every quarter of an hour', 'LONGEST_SLEEP_MS = 15 * 60_000'],
+		['the node ends ten seconds before', 'LAST_MS = 10_000'],
+		['after a minute, 50 seconds', 'MCP_SECONDS = 50'],
+		['a result for a quarter of an hour', 'FINAL_AFTER_MS = 15 * 60_000'],
+		['larger than 1 MiB', 'MAX_BODY_BYTES = 1024 * 1024'],
 	],
 	'docs/money.md': [
-		['ends the batch after five seconds', 'create/patience.ts: NO_SERVICE_PATIENCE_MS = 5_000'],
-		['One to five refusals', 'create/circuitBreaker.ts: MOST_ALIKE = 5'],
-		['five minutes of refusals', 'create/circuitBreaker.ts: LONGEST_DISTURBANCE_MS = 5 * 60_000'],
-		['at least the next ten rows', 'create/journal.ts: LEAST_WINDOW = 10'],
+		['ends the batch after five seconds', 'NO_SERVICE_PATIENCE_MS = 5_000'],
+		['One to five refusals', 'MOST_ALIKE = 5'],
+		['five minutes of refusals', 'LONGEST_DISTURBANCE_MS = 5 * 60_000'],
+		['at least the next ten rows', 'LEAST_WINDOW = 10'],
 	],
 	'docs/service.md': [
-		['after five minutes of such answers', 'run/nextStep.ts: DENIED_MS = 5 * MINUTE_MS'],
-		['20 seconds more', 'run/nextStep.ts: LINKLESS_MS = 20_000'],
+		['after five minutes of such answers', 'DENIED_MS = 5 * MINUTE_MS'],
+		['20 seconds more', 'LINKLESS_MS = 20_000'],
 	],
-	'docs/admin.md': [['within 90 seconds', 'run/turn.ts: LATER_TURN_MS = 55_000']],
+	'docs/admin.md': [['within 90 seconds', 'LATER_TURN_MS = 55_000']],
 	'docs/examples.md': [
-		['0.08 USD an image', 'service/money.ts: { id: IMAGE_MODEL, priceUsd: 0.08'],
-		['0.1025 USD a second', 'service/money.ts: { id: VIDEO_MODEL, priceUsd: 0.1025'],
+		['0.08 USD an image', '{ id: IMAGE_MODEL, priceUsd: 0.08'],
+		['0.1025 USD a second', '{ id: VIDEO_MODEL, priceUsd: 0.1025'],
 	],
 };
 
 test.each(Object.entries(TOLD))('the numbers in %s are those of the code', (page, told) => {
-	const text = read(page);
-	const wrong = told.filter(([sentence, line]) => {
-		const [file = '', code = ''] = line.split(/: (.*)/s);
-		return !text.includes(sentence) || !read(`nodes/MediaGeneration/${file}`).includes(code);
-	});
+	const [text, code] = [read(page), sourceFiles.map(read).join('\n')];
+	const wrong = told.filter(([said, line]) => !text.includes(said) || !code.includes(line));
 	expect(wrong).toEqual([]);
 });
 
