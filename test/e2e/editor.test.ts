@@ -430,9 +430,13 @@ describe('in the editor', () => {
 			await editor.closePanel();
 			await editor.rename('Generate image', 'Pictures');
 			service.complete(scene.taskIds[0] ?? '');
-			await until('the end of the run', 180_000, async () => {
-				const [last] = await client.listExecutions();
-				return last?.status === 'success';
+			let seen = '';
+			const said = () =>
+				`the end of the run: n8n lists ${seen}, and logs:\n${scene.log.slice(-3_000)}`;
+			await until(said, 180_000, async () => {
+				const executions = await client.listExecutions();
+				seen = JSON.stringify(executions);
+				return executions[0]?.status === 'success';
 			});
 			await editor.rename('Pictures', 'Generate image');
 			await node.getByTestId('canvas-node-status-success').waitFor({ timeout: 180_000 });
