@@ -159,25 +159,6 @@ describe('in the editor', () => {
 			await editor.credentialWorks();
 		});
 
-		// In older editors, too.
-		it('each completion and each operation shows its own fields', async () => {
-			await editor.add('Media Generation', 'Generate image');
-			await editor.choose('completion', 'Notify a Trigger');
-			await editor.parameter('callbackUrl').waitFor();
-			await editor.choose('completion', 'Wait for Results');
-			await editor.parameter('callbackUrl').waitFor({ state: 'detached' });
-			await editor.choose('resource', 'Video');
-			await editor.parameter('durationSeconds').waitFor();
-			await editor.parameter('imageUrl').waitFor();
-			await editor.choose('imageSource', 'From Binary Data');
-			await editor.parameter('binaryPropertyName').waitFor();
-			await editor.parameter('imageUrl').waitFor({ state: 'detached' });
-			await editor.choose('resource', 'Task');
-			await editor.choose('operation', 'Wait for Task');
-			await editor.parameter('taskId').waitFor();
-			expect(await editor.parameter('prompt').count()).toBe(0);
-		});
-
 		test('the panel of the trigger shows its URLs and that a workflow needs no address', async () => {
 			await editor.add('Media Generation', 'On task succeeded');
 			await editor.panel.getByText('Webhook URLs').click();
@@ -189,16 +170,6 @@ describe('in the editor', () => {
 			expect(await shown(editor.get('node-execute-button'))).toBe('Execute step');
 			await editor.closePanel();
 			expect(await shown(editor.node('Media Generation Trigger'))).toContain('task succeeded');
-		});
-
-		test('the dark theme has icons of its own', async () => {
-			await editor.page.emulateMedia({ colorScheme: 'dark' });
-			await editor.newWorkflow();
-			await editor.search('media');
-			const icon = editor.entry('Media Generation').locator('img').first();
-			expect(await editor.widthOf(icon)).toBeGreaterThan(0);
-			expect(await icon.getAttribute('src')).toContain('mediaGeneration.dark.svg');
-			await editor.page.emulateMedia({ colorScheme: 'light' });
 		});
 	});
 
@@ -387,20 +358,6 @@ describe('in the editor', () => {
 			await editor.closePanel();
 			expect(await shown(editor.node('Generate image'))).toContain('image: generate');
 		});
-
-		test('a dry run leaves the next node the fields of a real run to drag', async () => {
-			await addImage();
-			await editor.addOption('Dry Run');
-			await editor.execute();
-			await editor.outputHas('Nothing was sent');
-			await editor.closePanel();
-			await editor.add('Media Generation', 'Generate video', 'video');
-			const input = editor.get('ndv-input-panel');
-			for (const field of ['taskId', 'state', 'resultUrls', 'creditsConsumed', 'prompt']) {
-				await input.getByText(field, { exact: true }).first().waitFor();
-			}
-			expect(scene.tasks).toEqual([]);
-		}, 120_000);
 
 		test('a task that fails shows its reason, its id and what to do', async () => {
 			scene.service.configure({ outcome: 'FAILURE', failureMessage: 'The prompt is not allowed.' });

@@ -313,34 +313,6 @@ describe("an n8n into which the README's commands have brought the package", () 
 				expect(shown).toContain(task?.taskId);
 				expect(shown).toContain(task?.record.resultUrls?.[0]);
 			}, 240_000);
-
-			test('a dry run, a reference and a failed task that is created anew', async () => {
-				await editor.add('Media Generation', 'Generate image', 'AI image');
-				await editor.enterModel(MODEL);
-				await type(editor.inputOf('prompt'), PROMPT);
-				// Added means on.
-				await editor.addOption('Dry Run');
-				await editor.addOption('Reference');
-				await type(editor.inputOf('reference'), 'row-7');
-				await editor.addOption('Retry Failed Tasks');
-				await type(editor.inputOf('retryFailed'), '2');
-				await editor.execute();
-				await editor.outputHas(
-					'Nothing was sent. 1 task would cost 0.5 USD. A failed task would be created again up to 2 times. Failed tasks are usually free.',
-				);
-				await editor.outputHas('row-7');
-				await editor.keep('dry run');
-				expect(scene.tasks).toEqual([]);
-
-				scene.service.configure({ taskFails: { times: 1 } });
-				await editor.parameter('dryRun').locator('.el-switch').click();
-				await editor.execute();
-				await editor.outputHas('1 failed task created again; failed tasks are usually free');
-				await editor.showOutput('JSON');
-				await editor.outputHas('failedTaskIds');
-				await editor.keep('retried');
-				expect(scene.tasks).toHaveLength(2);
-			}, 240_000);
 		});
 	});
 });

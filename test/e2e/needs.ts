@@ -27,7 +27,3 @@ export const missingLikeN8n3 = (need: Need) =>
 
 /** For what n8n 3, as it is announced, will not have. */
 export const needing = (need: Need, what: string) => unless(missingLikeN8n3(need), what);
-
-/** For what takes minutes, such as a night with five kills. */
-export const ifAsked = (what: string) =>
-	unless(process.env.LONG_TESTS ? undefined : 'LONG_TESTS is not set', what);

@@ -5,53 +5,10 @@ import { join } from 'node:path';
 
 import { IMAGE_MODEL } from '../workflow/support';
 import { time, virtualTime } from '../workflow/time';
-import { parseCreate } from './createRequest';
 import { ofThisProcess } from './effects';
 import { ServiceModel } from './model';
 import { type SimulatedService, startService } from './service';
 import type { AskedWait, Settings } from './settings';
-import { Switches } from './switches';
-
-describe('a create (section 4.1)', () => {
-	const input = { prompt: 'x' };
-
-	it.each<[string, unknown]>([
-		['a body that is no object', []],
-		['no model', { input }],
-		['a model without a provider', { model: 'image', input }],
-		['no input', { model: IMAGE_MODEL }],
-		['an input without a prompt', { model: IMAGE_MODEL, input: {} }],
-		['a webhook_url that is none', { model: IMAGE_MODEL, input, webhook_url: 'x' }],
-		...[
-			{ x: 1 },
-			{ outcome: 'DONE' },
-			{ latencyMs: -1 },
-			{ createStatus: { times: 2 } },
-			{ createStatus: { status: 503, retryAftr: 1 } },
-			{ readWay: 'slow' },
-			{ mediaWay: { times: 1 } },
-			{ readsPerSecond: { limit: 1, retryAfterIn: 'words' } },
-		].map((simulate): [string, unknown] => [
-			`the switches ${JSON.stringify(simulate)}`,
-			{ model: IMAGE_MODEL, input: { prompt: 'x', simulate } },
-		]),
-	])('is refused with %s', (_what, body) => {
-		expect(() => parseCreate(body)).toThrow(expect.objectContaining({ status: 400 }));
-	});
-});
-
-describe('switches', () => {
-	it.each<[string, object, string]>([
-		['the first two', { times: 2 }, 'xx......'],
-		['all but the first two', { after: 2 }, '..xxxxxx'],
-		['the third and the fourth', { after: 2, times: 2 }, '..xx....'],
-		['each third', { every: 3 }, '..x..x..'],
-	])('may be for %s', (_which, when, due) => {
-		const switches = new Switches({ readStatus: { status: 502, ...when } });
-		const refusals = Array.from(due, () => (switches.refusal('read') ? 'x' : '.'));
-		expect(refusals.join('')).toBe(due);
-	});
-});
 
 describe('over time', () => {
 	virtualTime(0);

@@ -6,7 +6,7 @@ import { NodeSources } from './world/nodeSources';
  * Mistakes that are made on purpose, one for each sentence: the first words of the sentence, what is wrong, a file below
  * `nodes/MediaGeneration`, a text in it, and what the text becomes.
  */
-const MISTAKES = `
+export const MISTAKES = `
 what is paid for or under way → a create without an answer counts as not taken → create/createTask.ts → error.taken === 'unknown' → false
 every task that the service made → the log does not name a created task → create/createTask.ts → this.log(\`created task \${created.value.taskId}\`, plan, isLate); → ;
 an item is in doubt only → a turn whose row is not there is taken for begun → run/beginTurn.ts → if (windows === 0 && !hasBegun) continue; → ;
@@ -37,30 +37,27 @@ every run that waits goes on once → a run puts out its items when it goes to s
 every item comes out once → the items leave in another order → report/taskItems.ts → pairedItem: { item: itemIndex }, → pairedItem: { item: 0 },
 a caller that hangs up → the caller's minute is not known → plan/planWait.ts → const MCP_SECONDS = 50; → const MCP_SECONDS = 80;
 every execution comes to its end → n8n's store is not asked before a sleep → run/bringTask.ts → if (!(await storeAnswers(context))) → if (false)
-every finished task starts → the ledger is not looked at → callback/ledger.ts → if (isThere && tried[key] === undefined) return false; → ;
+every finished task starts → the ledger is not looked at → callback/ledger.ts → if (isThere && tried[key] === undefined) return await row.isOf(own); → if (isThere && tried[key] === undefined) return true;
 a callback that does not come → nobody makes up for a lost callback → callback/delivery.ts → if (deliveries.length === 0) return; → if (deliveries.length >= 0) return;
 every start has the reference → the trigger forgets the reference → callback/gate.ts → ...(typeof reference === 'string' && { reference }) → ...{}
 no callback is taken → an event's own id is taken for the id of its task → callback/gate.ts → const taskId = idIn(parsedJson(String(rawBody))) → const taskId = (context.getBodyData().id as string | undefined) ?? idIn(parsedJson(String(rawBody)))
 the key and the tokens → keys are not cut out of what the service says → service/redactSecrets.ts → left.replaceAll(secret, '***') → left
 a callback without its token → a token does not cover its reference → callback/gate.ts → isTokenValid(token, each, apiKey, reference) → isTokenValid(token, each, apiKey, reference) || isTokenValid(token, each, apiKey, undefined)
-`;
+`
+	.trim()
+	.split('\n')
+	.map((line) => {
+		const [words = '', what = '', file = '', from = '', to = ''] = line.split(' → ');
+		return { words, what, file, from, to };
+	});
 
 /** Makes each mistake, one at a time, and tells in which seed its sentence notices it. */
 export async function plantAll(seeds: number, only = ''): Promise<void> {
-	for (const line of MISTAKES.trim().split('\n')) {
-		const [words = '', what = '', file = '', from = '', to = ''] = line.split(' → ');
+	for (const { words, what, file, from, to } of MISTAKES) {
 		if (!`${words} ${what}`.includes(only)) continue;
-		let isPlanted = false;
-		const sources = new NodeSources(undefined, (path, text) => {
-			if (!path.endsWith(`nodes/MediaGeneration/${file}`)) return text;
-			isPlanted = text.includes(from);
-			return text.replace(from, () => to);
-		});
-		sources.load();
-		if (!isPlanted) {
-			console.log(`| ${words} | ${what} | the code has no such line |`);
-			continue;
-		}
+		const sources = new NodeSources(undefined, (path, text) =>
+			path.endsWith(`nodes/MediaGeneration/${file}`) ? text.replace(from, () => to) : text,
+		);
 		let found = 'none';
 		for (let seed = 1; seed <= seeds && found === 'none'; seed++) {
 			const { violations } = await simulate(historyOf(seed), sources);

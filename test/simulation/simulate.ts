@@ -5,13 +5,11 @@ import { BinaryDataService, DataDeduplicationService, ErrorReporter } from 'n8n-
 import { Logger } from '@n8n/backend-common';
 import { OutboundHttp } from '@n8n/backend-network';
 import { Container } from '@n8n/di';
-import type { IBinaryData, IDataDeduplicator, INodeExecutionData } from 'n8n-workflow';
+import type { IBinaryData, IDataDeduplicator } from 'n8n-workflow';
 
-import { SECOND } from '../durations';
-import type { Settings } from '../service/settings';
 import { Randomness } from '../workflow/n8n/randomness';
 import { HistoryTime } from '../workflow/n8n/time';
-import { type History, type PartlyHistory, PLAIN, plainBut } from './history';
+import { type History, PLAIN } from './history';
 import { sentences, type Violation } from './sentences/sentences';
 import { spend } from './spend';
 import type { Request } from './world/network';
@@ -58,22 +56,14 @@ async function prepare(): Promise<void> {
 	await enact(PLAIN);
 }
 
-/**
- * Does something in a world of its own, in its time.
- *
- * @param work default: all that the history has in store
- */
-async function enact(
-	history: History,
-	work: (here: World) => Promise<void> = spend,
-	sources = OWN,
-): Promise<World> {
+/** Lets all happen that a history has in store, in a world of its own and in its time. */
+async function enact(history: History, sources = OWN): Promise<World> {
 	await prepare();
 	const random = new Randomness(history.salt);
 	try {
 		return await HistoryTime.rule(random.stream(), async (time) => {
 			world = new World(history, sources, random, time);
-			await work(world);
+			await spend(world);
 			return world;
 		});
 	} finally {
@@ -82,37 +72,12 @@ async function enact(
 }
 
 /**
- * Lets the user start the workflow in a plain history, but for some of its parts.
- *
- * @param taskOf the switches of the tasks of each item
- * @param items what the items have beside their prompts
- * @param goOn what happens from then on
- */
-export async function enactRun(
-	parts: PartlyHistory,
-	taskOf: (index: number, attempt: number) => Settings,
-	items: Array<Partial<INodeExecutionData>>,
-	goOn: (here: World) => Promise<void>,
-	sources = OWN,
-): Promise<World> {
-	const work = async (here: World) => {
-		const { time, user, service } = here;
-		service.script = (item, attempt) => taskOf(Number(item.split(' ').pop()), attempt);
-		user.activate(true);
-		await time.run(SECOND);
-		user.start(items);
-		await goOn(here);
-	};
-	return await enact(plainBut(parts), work, sources);
-}
-
-/**
  * Lets one history happen, and checks every sentence of the contract afterwards.
  *
  * @param sources the nodes that run in it
  */
 export async function simulate(history: History, sources = OWN) {
-	const here = await enact(history, spend, sources);
+	const here = await enact(history, sources);
 	const violations = Object.entries(sentences).flatMap(([sentence, { user, check }]) =>
 		check(here).map((what): Violation => ({ sentence, user, what })),
 	);

@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process';
-import { resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
+import { MISTAKES } from './mistakes';
 import { historyOf, replay, search } from './search';
+import { sentences } from './sentences/sentences';
 import { simulate } from './simulate';
 import { ROOT } from './world/nodeSources';
 
@@ -26,6 +29,12 @@ describe('the simulation', () => {
 		const { text, isGreen } = await replay(seed);
 		expect(stdout).toBe(`${text}\n`);
 		expect(isGreen).toBe(true);
+	});
+
+	it.each(MISTAKES)('can make its mistake: $what', ({ words, file, from }) => {
+		const code = readFileSync(join(ROOT, 'nodes/MediaGeneration', file), 'utf8');
+		expect(code.split(from)).toHaveLength(2);
+		expect(Object.keys(sentences).filter((each) => each.startsWith(words))).toHaveLength(1);
 	});
 
 	it('finds every sentence of the contract to hold in the histories of seeds 21 to 80', async () => {

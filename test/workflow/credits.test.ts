@@ -42,21 +42,6 @@ describe('the input', () => {
 		expect(output[0]?.json).toEqual({ row: 1, error: text('(HTTP 500)'), advice });
 	});
 
-	it('is on the error output once, where there is one', async () => {
-		const { errors } = await credits({ minimumBalance: 1e9 }, rows(), hasErrorOutput);
-		expect(errors.map(({ json }) => [json.row, Object.keys(json.details as object)])).toEqual([
-			[1, ['balance', 'record', 'advice']],
-			[2, ['balance', 'record', 'advice']],
-		]);
-	});
-
-	it('may be files alone', async () => {
-		const items = [{ binary: { data: { ...file } } } as unknown as INodeExecutionData, ...rows()];
-		const { output } = await credits({}, items);
-		expect(field(output, 'row')).toEqual([undefined, 1, 2]);
-		expect(output[0]?.binary).toMatchObject({ data: file });
-	});
-
 	it('stays behind where the option is off', async () => {
 		const { output } = await credits({ includeInput: false }, rows());
 		expect(output.map(({ json, binary }) => [Object.keys(json), binary])).toEqual(

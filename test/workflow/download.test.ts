@@ -78,16 +78,6 @@ it('a link that ends before its file has come is read anew', async () => {
 	expect(field(output, 'resultUrls')).toEqual([[text(statuses[1]?.path ?? '')]]);
 });
 
-it.each<[Settings, string, string]>([
-	[{ mediaFormat: 'jpeg', mediaType: 'image/png' }, 'image/jpeg', 'jpg'],
-	[{ mediaFormat: 'mp4', mediaType: 'application/octet-stream' }, 'video/mp4', 'mp4'],
-])('a file is what its bytes are (%j)', async (settings, mimeType, extension) => {
-	on.service.configure(settings);
-	const file = fileOf((await download(['A blue whale, at dawn'])).output);
-	const fileName = `1-a-blue-whale-at-dawn-${on.taskIds[0]?.slice(-4)}.${extension}`;
-	expect(file).toMatchObject({ mimeType, fileName });
-});
-
 it('results whose places are empty keep the places of the others, and a warning says so', async () => {
 	on.service.configure({ resultCount: 4, resultShape: ['$1', null, '$3', ''] });
 	const { output, hints } = await download(['a'], { splitResults: true });

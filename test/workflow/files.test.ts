@@ -175,26 +175,6 @@ describe('a dry run', () => {
 		expect(JSON.stringify(ran.run.data.executionData?.contextData ?? {})).not.toContain('digest');
 	});
 
-	it('says of how many tasks the price is not known', async () => {
-		const items = [{ json: { model: IMAGE_MODEL } }, { json: { model: 'other/model' } }];
-		const { hints } = await on.run(node({ dryRun: true }, { model: '={{ $json.model }}' }), items);
-		expect(hints).toEqual([
-			"Nothing was sent. 1 task would cost 0.08 USD. The price of 1 task is not known: enter the model with its price under 'Models' in the credential. A real run fills in 'taskId', 'state' and 'resultUrls': the first result is resultUrls[0].",
-		]);
-	});
-
-	it.each([
-		['wait', { suspendAfter: 0 }],
-		['trigger', {}],
-		['return', {}],
-	])('is the same with the completion %s %j', async (completion, options) => {
-		const more = { completion, callbackUrl: 'https://n8n.example.com/webhook/a/callback' };
-		const { output, run } = await on.run(dry(options, more), [FRAMES]);
-		expect(field(output, 'dryRun')).toEqual([true]);
-		expect(run.waitTill).toBeFalsy();
-		expect(on.service.requests).toEqual([]);
-	});
-
 	it('refuses what a real run would refuse, and says that the budget would', async () => {
 		const tooDear = await on.run(dry({ maxCostUsd: 0.1 }), [FRAMES, FRAMES]);
 		expect(field(tooDear.output, 'dryRun')).toEqual([true, true]);

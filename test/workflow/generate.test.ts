@@ -39,15 +39,6 @@ describe('an image', () => {
 		const json = { taskId, ...common, state: 'SUCCESS', resultUrls, creditsConsumed: 8, record };
 		expect(output).toEqual([{ json, pairedItem: { item: 0 } }]);
 	});
-
-	it('is read every 2 s at first, the first time that long after its creation, and up to every 5 s later', async () => {
-		await on.images([item('a', { latencyMs: 60 * SECOND })]);
-		const all = [...on.creates, ...on.requests('GET', '/api/generate/')];
-		const pauses = gaps(all.map(({ at }) => at));
-		expect(pauses.slice(0, 10)).toEqual(Array(10).fill(2 * SECOND));
-		expect(pauses).toEqual([...pauses].sort((one, other) => one - other));
-		expect(pauses.at(-1)).toBe(5 * SECOND);
-	});
 });
 
 describe('a batch', () => {
@@ -61,16 +52,6 @@ describe('a batch', () => {
 		);
 		const all = on.taskIds.flatMap((id) => gaps(on.requests('GET', id).map(({ at }) => at)));
 		expect(Math.min(...all)).toBeGreaterThanOrEqual(2 * SECOND);
-	});
-
-	it('is created whole, each task once, before its first task is finished, and takes hardly longer than one', async () => {
-		on.service.configure({ latencyMs: 9 * SECOND });
-		await on.images([...'abcdefghij']);
-		expect(on.inputs.map(({ prompt }) => prompt)).toEqual([...'abcdefghij']);
-		expect(on.creates).toHaveLength(10);
-		const finished = on.tasks.map(({ completedAt = 0 }) => completedAt);
-		expect(Math.max(...on.creates.map(({ at }) => at))).toBeLessThan(Math.min(...finished));
-		expect(on.elapsed).toBeLessThan(11 * SECOND + 10 * 50);
 	});
 });
 

@@ -77,13 +77,6 @@ describe('the fields and files of the input', () => {
 		expect(output).toMatchObject(notes.map((note) => ({ binary: { data, note } })));
 	});
 
-	it('may be files alone', async () => {
-		const { binary } = row(0);
-		const node = imageNode({}, { parameters: { prompt: 'A sea' } });
-		const { output } = await on.run(node, [{ binary } as INodeExecutionData]);
-		expect(output).toMatchObject([{ json: { state: 'SUCCESS' }, binary }]);
-	});
-
 	it.each(['get', 'wait'])('go on with Task: %s, one item for each task', async (operation) => {
 		await on.run(imageNode(), [row(0), row(1)]);
 		const parameters = { resource: 'task', operation, taskId: '={{ $json.ids }}' };
@@ -161,11 +154,6 @@ describe("the node's own names", () => {
 		]);
 	});
 
-	it('leave the files of the input alone where nothing is downloaded', async () => {
-		const { output } = await on.run(imageNode({}, keepsGoing), [stale({ createStatus: 400 })]);
-		expect(left(output[0]!).files).toEqual(Object.keys(stale().binary ?? {}));
-	});
-
 	it('leave a task that is read what its order was, and nothing that tells of its end', async () => {
 		const parameters = { resource: 'task', operation: 'get', taskId: on.finishedTask() };
 		const { output } = await on.run({ parameters }, [stale()]);
@@ -204,21 +192,6 @@ describe('an item that fails', () => {
 			[undefined, undefined],
 			[expect.objectContaining({ createdAt: expect.any(String) as string }), undefined],
 		]);
-	});
-
-	it('has no input beside it where a result is sent again', async () => {
-		const callbackUrl = 'https://n8n.test/webhook/a/callback';
-		const parameters = {
-			resource: 'task',
-			operation: 'redeliver',
-			taskId: 'x',
-			callbackUrl,
-			includeInput: true,
-		};
-		const sent = { json: { row: 7, delivered: true, delivery: 'accepted' } };
-		const { output } = await on.run({ ...keepsGoing, parameters }, [sent]);
-		const advice = text('Check the task id');
-		expect(output[0]?.json).toEqual({ taskId: 'x', error: text('404'), advice });
 	});
 
 	it('keeps the id of the task to wait for where nobody could read it', async () => {

@@ -42,15 +42,6 @@ it('a kill in the first turn: the retry orders nothing and says what to do, and 
 	expect(on.created).toBe(3);
 });
 
-it('a stop in the first turn: the retry orders nothing', async () => {
-	const n8n = new WorkflowN8n(on.workflow(imageNode(), images(3, 60)));
-	const run = n8n.begin();
-	await passUntil(() => on.created === 3);
-	await run.stop();
-	expect((await run.retry()).ran.error?.message).toContain(NOT_KEPT);
-	expect(on.created).toBe(3);
-});
-
 /** An n8n whose workflow goes on behind the node under test for a minute. */
 class LongWorkflow extends WorkflowN8n {
 	override load(): Loaded {
@@ -166,17 +157,6 @@ describe('a run that was killed in a later turn', () => {
 		// The claim of the retry stays as long as the execution can be retried, and so does the row of the killed turn.
 		expect(rows()).toHaveLength(2);
 	});
-});
-
-it('a retry of a sleeping execution and the execution itself order each item once', async () => {
-	const run = await on.start(
-		imageNode({ suspendAfter: 1, maxInFlight: 2 }, keepsGoing),
-		images(12),
-	);
-	const retry = new StoredRun(run.n8n, run.n8n.executions.retry(run.row)!);
-	await passUntil(() => [run, retry].every(({ row }) => isTerminal(row.status)));
-	expect(on.created).toBe(12);
-	expect(new Set(on.inputs.map(({ prompt }) => prompt)).size).toBe(12);
 });
 
 it('the rows of a run are gone when the execution has ended', async () => {

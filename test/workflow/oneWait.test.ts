@@ -117,31 +117,3 @@ describe('a file that takes minutes holds up nothing but its own item', () => {
 		expect(longestGap()).toBeLessThanOrEqual(MINUTE);
 	});
 });
-
-it.each([
-	['its first turn', 0],
-	['a later ordering turn', 2],
-])(
-	'killed in %s: nothing is ordered twice, and what may have been ordered is named',
-	async (_what, turns) => {
-		const run = await begin(imageNode({}, keepsGoing), images(300, 20));
-		await passUntil(() => run.row.wakes === turns && !run.isAsleep);
-		const stored = turns === 0 ? 0 : on.created;
-		await pass(50 * SECOND);
-		const sent = on.created - stored;
-		await run.n8n.kill(run);
-		const retry = await run.retry();
-		await retry.end();
-		if (turns === 0) {
-			expect(errorsIn(retry)[0]).toContain('n8n has not kept what it created');
-			expect(on.created).toBe(sent);
-			return;
-		}
-		const named = errorsIn(retry).length;
-		expect(named).toBeGreaterThanOrEqual(sent);
-		expect(named).toBeLessThanOrEqual(3 * sent);
-		expect(on.created).toBe(300 - named + sent);
-		const ordered = on.inputs.map(({ prompt }) => prompt);
-		expect(new Set(ordered).size).toBe(on.created);
-	},
-);

@@ -53,25 +53,6 @@ async function openedInSecondTurn(refusals: number, ifSomeFail = 'keep') {
 	return { run, lost: on.created - stored };
 }
 
-it.each([1, 2, 4])(
-	'a kill after %d refusals: the window of the turn is in doubt, and the retry orders all others',
-	async (refusals) => {
-		const { run, lost } = await openedInSecondTurn(refusals);
-		await pass(100);
-		await run.n8n.kill(run);
-		on.service.resetSettings();
-		const retry = retryOf(run);
-		await atEnd(retry);
-		const { output } = retry.ran;
-		expect(inDoubt(output)).toHaveLength(WINDOW);
-		expect(field(output, 'state').filter((state) => state === 'SUCCESS')).toHaveLength(
-			COUNT - WINDOW,
-		);
-		expect(on.created).toBe(COUNT - WINDOW + lost);
-		expect(new Set(promptsOrdered()).size).toBe(on.created);
-	},
-);
-
 it('a kill and a retry while the service refuses: the retry waits for the service, and no item is refused', async () => {
 	const { run, lost } = await openedInSecondTurn(2);
 	await run.n8n.kill(run);

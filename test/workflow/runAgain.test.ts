@@ -7,9 +7,8 @@ import {
 
 import { internalsOf } from '../../nodes/MediaGeneration/n8n/internals';
 import { sleepAndRunAgain, takeInputBack } from '../../nodes/MediaGeneration/n8n/runAgain';
-import { fromStored } from './stored';
 import { connect, nodeOf, nodeType } from './n8n/nodes';
-import { inN8n, type TestN8n } from './n8n/testN8n';
+import { inN8n } from './n8n/testN8n';
 
 /** How often each run of the trial node goes to sleep, and how long it is awake before, seconds. */
 const SLEEPS = 2;
@@ -93,98 +92,6 @@ const PLAIN = {
 	nodes: [nodeOf('start'), nodeOf('trial'), nodeOf('sink')],
 	connections: connect('start > trial', 'trial > sink'),
 };
-
-const inPlain = async (work: (n8n: TestN8n) => Promise<void>, isQueueMode = false) =>
-	await inN8n(PLAIN, types, work, isQueueMode);
-
-describe.each([
-	['one process', false],
-	['queue mode', true],
-])('in %s', (_, isQueueMode) => {
-	it('a node that sleeps twice is run three times, and its items leave once, in order and linked', async () => {
-		await inPlain(async (n8n) => {
-			const row = await n8n.start(A_AND_B, ALL_SECONDS);
-			expect(row).toMatchObject({ status: 'success', sleeps: 2, wakes: 2 });
-			expect(turns).toEqual(Array(3).fill(['1', 0, A_AND_B]));
-			expect(orders).toEqual(['0/a', '0/b']);
-			expect(n8n.out).toEqual([OUT]);
-			const runs = fromStored(row.data).resultData.runData.trial ?? [];
-			expect(runs).toHaveLength(1);
-			const links = runs[0]?.data?.main?.[0]?.map(({ pairedItem }) => pairedItem);
-			expect(links).toEqual([{ item: 0 }, { item: 0 }, { item: 1 }, { item: 1 }]);
-		}, isQueueMode);
-	});
-
-	it('a process that dies while it sleeps does no harm', async () => {
-		await inPlain(async (n8n) => {
-			const row = await n8n.start(A_AND_B, 10);
-			expect(row.status).toBe('waiting');
-			await n8n.kill(row);
-			for (const name of ['main', 'worker'] as const) n8n.processes.living(name)[0]?.die();
-			await n8n.pass(ALL_SECONDS);
-			expect(row.status).toBe('success');
-			expect(n8n.out).toEqual([OUT]);
-			expect(orders).toEqual(['0/a', '0/b']);
-		}, isQueueMode);
-	});
-
-	it.each([
-		['original', OUT],
-		['saved', [{ error: 'passed over' }]],
-	] as const)(
-		'a process that dies in a turn ends the execution: its retry (%s workflow) goes on with what was stored',
-		async (workflow, out) => {
-			await inPlain(async (n8n) => {
-				const row = await n8n.start(A_AND_B, 10);
-				while (row.wakes === 0) await n8n.pass(1);
-				await n8n.pass(2);
-				expect(row.status).toBe('running');
-				await n8n.kill(row);
-				expect(row.status).toBe('crashed');
-				await n8n.pass(ALL_SECONDS);
-				expect(n8n.out).toEqual([]);
-				const retry = n8n.executions.retry(row, workflow);
-				await n8n.pass(ALL_SECONDS);
-				expect(retry).toMatchObject({ status: 'success', mode: 'retry', id: '2' });
-				expect(n8n.out).toEqual([out]);
-				expect(orders).toEqual(['0/a', '0/b']);
-			}, isQueueMode);
-		},
-	);
-});
-
-it.each([
-	['asleep', 10, 4],
-	['in its second turn', 130, 5],
-])('a run that is stopped %s goes on where it was if it is retried', async (_, seconds, most) => {
-	await inPlain(async (n8n) => {
-		const row = await n8n.start(A_AND_B, seconds);
-		n8n.executions.stop(row);
-		await n8n.pass(ALL_SECONDS);
-		expect(row.status).toBe('canceled');
-		expect(n8n.out).toEqual([]);
-		n8n.executions.retry(row);
-		await n8n.pass(ALL_SECONDS);
-		expect(n8n.out).toEqual([OUT]);
-		expect(turns.length).toBeLessThanOrEqual(most);
-		expect(orders).toEqual(['0/a', '0/b']);
-	});
-});
-
-it('in a loop each round sleeps for itself', async () => {
-	const definition = {
-		nodes: ['start', 'loop', 'trial', 'sink'].map((type) => nodeOf(type)),
-		connections: connect('start > loop', 'loop:1 > trial', 'trial > loop', 'loop > sink'),
-	};
-	await inN8n(definition, types, async (n8n) => {
-		await n8n.start(A_AND_B, 2 * ALL_SECONDS);
-		expect(turns.map(([, run, input]) => [run, input[0]?.name])).toEqual([
-			...Array<unknown>(3).fill([0, 'a']),
-			...Array<unknown>(3).fill([1, 'b']),
-		]);
-		expect(n8n.out).toEqual([OUT]);
-	});
-});
 
 it('of two branches that lead into the node each has its own run', async () => {
 	const definition = {

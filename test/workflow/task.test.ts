@@ -32,26 +32,6 @@ const unfinished = () => existing({ latencyMs: 3600 * SECOND });
 
 const paired = (items: INodeExecutionData[]) => items.map(({ pairedItem }) => pairedItem);
 
-it.each(['get', 'wait'])(
-	'%s obeys a refusal of the service, and reads again',
-	async (operation) => {
-		on.service.configure({ readStatus: { status: 429, times: 2, retryAfter: 4 } });
-		const { output } = await taskRun(operation, [on.finishedTask()]);
-		expect(field(output, 'state')).toEqual(['SUCCESS']);
-		expect(on.requests('GET')).toHaveLength(3);
-		expect(on.elapsed).toBeGreaterThanOrEqual(8 * SECOND);
-		expect(on.elapsed).toBeLessThan(12 * SECOND);
-	},
-);
-
-it('30 tasks that never end are waited for together, however few may be created at once', async () => {
-	const ids = Array.from({ length: 30 }, unfinished);
-	const options = { timeout: 60, maxInFlight: 10, suspendAfter: 30 };
-	const { output } = await taskRun('wait', ids, { options }, { onError: 'continueRegularOutput' });
-	expect(field(output, 'timedOut')).toEqual(Array(30).fill(true));
-	expect(on.elapsed).toBeLessThan(65 * SECOND);
-});
-
 describe('Get', () => {
 	it('has exactly the fields of the contract, without model and input', async () => {
 		const taskId = on.finishedTask();
@@ -135,13 +115,5 @@ describe('Wait', () => {
 		const options = { ifSomeFail: 'stop', suspendAfter: 30 };
 		const { error } = await taskRun('wait', [unfinished(), 'unknown'], { options });
 		expect(error?.message).toContain('knows no such task for this account');
-	});
-
-	it('waits at once for the many ids of each of several items', async () => {
-		const taskIds = several(10, 9 * SECOND);
-		const { output } = await taskRun('wait', [taskIds.slice(0, 5), taskIds.slice(5)]);
-		expect(field(output, 'taskId')).toEqual(taskIds);
-		expect(field(output, 'state')).toEqual(Array(10).fill('SUCCESS'));
-		expect(on.requests('GET').filter(({ at }) => at - EPOCH < 2 * SECOND)).toHaveLength(10);
 	});
 });

@@ -287,26 +287,12 @@ async function startedBy(resultShape: unknown) {
 	return await start(workflowData?.[0]?.[0] ?? { json: {} });
 }
 
-it('resolves the links of results that have no host, as the action node does', async () => {
-	const { output } = await startedBy({ image: '$path' });
-	const [taskId] = on.taskIds;
-	const { origin } = new URL(on.service.url);
-	expect(field(output, 'resultUrls')).toEqual([[`${origin}/media/${taskId}/1.png`]]);
-});
-
 it('a success without a link is read again for a while, and then leaves with a warning', async () => {
 	const { output, hints } = await startedBy(['']);
 	expect(output).toMatchObject([{ json: { state: 'SUCCESS', resultUrls: [] } }]);
 	expect(hints).toEqual([text(`Of task ${on.taskIds[0]} it says: {"model"`)]);
 	expect(on.requests('GET').length).toBeGreaterThan(2);
 	expect(on.elapsed).toBeLessThan(8_000);
-});
-
-it('links that come a little later are the results', async () => {
-	on.service.configure({ readStatus: { status: 200, times: 1, body: { state: 'SUCCESS' } } });
-	const { output, hints } = await startedBy('$1');
-	expect(output).toMatchObject([{ json: { resultUrls: [text('http')] } }]);
-	expect(hints).toEqual([]);
 });
 
 it('a task whose id is a UUID starts the workflow once, however its callbacks write the id', async () => {

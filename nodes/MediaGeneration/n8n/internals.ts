@@ -223,7 +223,7 @@ export function calledSince(context: IExecuteFunctions): number {
 /**
  * Whether the items of a run may have different credentials: an expression in a credential is evaluated for an item. To
  * look up the credential of each item would cost n8n a query of its database for each. It relies on n8n's
- * `credentialsHelper` (n8n 2.41), shown by test/e2e/account.test.ts.
+ * `credentialsHelper` (n8n 2.41), shown by test/e2e/process/credential.ts.
  *
  * @param type the name of the credential's type
  * @returns also true if n8n does not tell

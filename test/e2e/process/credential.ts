@@ -3,7 +3,8 @@ import type { IDataObject } from 'n8n-workflow';
 import { type Listening, listen } from '../../listen';
 import { outputItems } from '../../n8n/client';
 import { type SimulatedService, startService } from '../../service/service';
-import { node } from '../nodes';
+import { itemNodes, node } from '../nodes';
+import { itemsOf, succeeded } from '../run';
 import type { Scene } from '../scene';
 
 /** The credential in n8n's own HTTP Request node: the key goes to the service, and to nowhere else. */
@@ -100,5 +101,20 @@ export function testCredential(scene: Scene): void {
 		expect(shown).toContain(`is sent to ${service.url} only`);
 		expect(visits).toEqual([]);
 		expect(asked()).toHaveLength(1);
+	});
+
+	test('a credential whose expression gives each item its own key refuses the run before the first request', async () => {
+		const data = { baseUrl: service.url, apiKey: '={{ $json.key }}' };
+		const { id, name } = await scene.client.createCredential('By row', 'mediaGenerationApi', data);
+		const media = scene.media(
+			{ resource: 'image', operation: 'generate', prompt: 'A cat', downloadResults: false },
+			{ credentials: { mediaGenerationApi: { id, name } }, onError: 'continueRegularOutput' },
+		);
+		const rows = itemNodes('Rows', [{ key: service.apiKey }, { key: 'sk-live-bob' }]);
+		const items = itemsOf(succeeded(await scene.run('Keys', rows, media)));
+		expect(items.map(({ error }) => error)).toEqual(
+			Array(2).fill(expect.stringContaining('item 2 another account than item 1')),
+		);
+		expect(asked()).toEqual([]);
 	});
 }

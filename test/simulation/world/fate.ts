@@ -26,7 +26,6 @@ export function fateOf(world: World, item: string, isCalledBack: boolean): Setti
 	const retryAfter = saysRetryAfter && random.between(1, 8, 'retry-after', network.seen.length);
 	const limited = (limit: number) => ({ limit, ...(retryAfter && { retryAfter }) });
 	const percent = isSpread ? random.between(50, 150, 'duration', number) : 100;
-	const attempt = service.tasks.filter((task) => task.item === item).length + 1;
 	return {
 		...(maxUnfinished > 0 && { concurrencyLimit: limited(maxUnfinished) }),
 		...(maxPerSecond > 0 && { createsPerSecond: limited(maxPerSecond) }),
@@ -38,9 +37,8 @@ export function fateOf(world: World, item: string, isCalledBack: boolean): Setti
 		// The specification does not show a callback's fields.
 		...(random.between(0, 9, 'shape', number) === 0 && { callbackShape: EVENT }),
 		callbackDelayMs: random.between(1, 300, 'callback', withCallback(world)),
-		...(isCalledBack && callbackSwitches(callbackTroubleOf(world))),
+		...(isCalledBack && SWITCHES[callbackTroubleOf(world) ?? 'none']),
 		...unfitOf(world, item),
-		...service.script?.(item, attempt),
 	};
 }
 
@@ -56,16 +54,14 @@ function unfitOf({ history, n8n }: World, item: string): Settings {
 
 /** What happens to the callback of the next task. */
 export function callbackTroubleOf(world: World): CallbackTrouble | undefined {
-	if (world.service.script) return undefined;
 	return world.history.callbacks.find(({ nth }) => nth === withCallback(world))?.what;
 }
 
 /** The switches that make something happen to a callback. */
-const SWITCHES: Record<CallbackTrouble, Settings> = {
+const SWITCHES: Record<CallbackTrouble | 'none', Settings> = {
+	none: {},
 	lost: { callbackLost: true },
 	doubled: { callbackCopies: 2, callbackDelayMs: 5 },
 	early: { endLagMs: 4_000 },
 	late: { callbackDelayMs: 30_000, callbackCopies: 1 },
 };
-export const callbackSwitches = (what: CallbackTrouble | undefined): Settings =>
-	what === undefined ? {} : SWITCHES[what];

@@ -2,7 +2,6 @@ import { SECOND } from '../../durations';
 import { ServiceError } from '../../service/errors';
 import { RateLimiter } from '../../service/limits';
 import { answerOfError, answerOfRefusal, type Answer, ServiceModel } from '../../service/model';
-import type { Settings } from '../../service/settings';
 import type { SimulatedTask } from '../../service/tasks';
 import type { CallbackTrouble, History } from '../history';
 import { callbackTroubleOf, fateOf, NEVER_MS } from './fate';
@@ -51,9 +50,6 @@ export class Service {
 
 	/** Tasks that may be unfinished at once, and creates that are let in within a second; 0 without a limit. */
 	limits: Pick<History['service'], 'maxUnfinished' | 'maxPerSecond'>;
-
-	/** The switches of an item's nth task, where they are told and not left to the history. */
-	script: ((item: string, attempt: number) => Settings) | undefined;
 
 	private readonly model: ServiceModel;
 

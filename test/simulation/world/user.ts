@@ -23,14 +23,12 @@ export class User {
 		return this.world.n8n;
 	}
 
-	/** @param more what the items have beside their prompts */
-	start(more: Array<Partial<INodeExecutionData>> = []): Row {
+	start(): Row {
 		const ask = ++this.asked;
 		const items = Array.from({ length: this.world.history.node.items }, (_, index) => {
 			const name = `ask ${ask}, item ${index}`;
 			const second = `ask ${ask}, item ${index + SECOND_NODE}`;
-			const json = { prompt: name, second, ...more[index]?.json };
-			return { ...this.uploadOf(name), ...more[index], json };
+			return { ...this.uploadOf(name), json: { prompt: name, second } };
 		});
 		this.world.trace(`user: starts the workflow with ${items.length} items (ask ${ask})`);
 		const { node, workflow } = this.world.history;

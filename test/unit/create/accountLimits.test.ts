@@ -85,14 +85,6 @@ describe('after a refusal', () => {
 		expect(account.throttle.nextAt()).toBe(Infinity);
 	});
 
-	it('refusals of what was under way before say nothing new', () => {
-		const account = new Account();
-		account.accept(24);
-		const tickets = [account.send(), account.send(), account.send()];
-		for (const ticket of tickets) account.throttle.refused(ticket, 0);
-		expect(account.waitSeconds).toBe(0.25);
-	});
-
 	it.each([
 		['is obeyed', 1, 1],
 		['is obeyed', 10_800, 10_800],
@@ -101,96 +93,6 @@ describe('after a refusal', () => {
 		const account = new Account();
 		account.refuse(seconds * SECOND);
 		expect(account.waitSeconds).toBe(waitSeconds);
-	});
-});
-
-describe('places', () => {
-	it('are taken one after the other while probes are let in', () => {
-		const account = new Account();
-		account.accept(60);
-		account.refuse();
-		account.finish(50);
-		account.accept(51);
-		const { throttle, now } = account;
-		for (let each = 0; each < 4; each++) {
-			expect(account.waitSeconds).toBe(0);
-			const probe = throttle.send(now);
-			expect(throttle.nextAt()).toBe(Infinity);
-			throttle.accepted(probe, now);
-		}
-	});
-
-	it('are probed after pauses that double, up to two minutes, and after five seconds again where their number has moved', () => {
-		const account = Account.ofThreePlaces();
-		const pauses = [1, 2, 3, 4, 5, 6, 7].map(() => {
-			const seconds = account.waitSeconds;
-			account.refuse();
-			return seconds;
-		});
-		expect(pauses).toEqual([5, 10, 20, 40, 80, 120, 120]);
-		account.finish(3);
-		account.accept(1);
-		account.refuse();
-		account.refuse();
-		account.finish(1);
-		account.accept(1);
-		expect(account.waitSeconds).toBe(5);
-	});
-
-	it('that many tasks leave at once are tried again by halves', () => {
-		const account = new Account();
-		account.accept(100);
-		account.refuse();
-		account.finish(1);
-		account.refuse();
-		account.finish(48);
-		expect(account.waitSeconds).toBeGreaterThan(0);
-		account.finish(2);
-		expect(account.waitSeconds).toBe(0);
-	});
-});
-
-describe('a rate', () => {
-	/** Twice five were let in at once, a second apart. */
-	const ofFiveInASecond = () => {
-		const account = new Account();
-		account.accept(5);
-		account.refuse();
-		account.now = SECOND;
-		account.accept(5);
-		account.refuse();
-		account.now = 2 * SECOND;
-		account.accept(1);
-		return account;
-	};
-
-	it('is learnt between two moments at which time alone let in: so many in a window', () => {
-		const account = ofFiveInASecond();
-		const begin = account.now;
-		account.accept(4);
-		expect(account.now).toBe(begin);
-		account.accept(6);
-		expect(account.now - begin).toBeGreaterThan(1.5 * SECOND);
-		expect(account.now - begin).toBeLessThan(2.5 * SECOND);
-	});
-
-	it('is not learnt from a single refusal that time has ended: that may be an accident', () => {
-		const account = new Account();
-		account.accept(5);
-		account.refuse();
-		account.accept(100);
-		expect(account.now).toBe(250);
-	});
-
-	it('that was lifted is left behind', () => {
-		const perSecond: Steps = [
-			[0, 1],
-			[MINUTE, 50],
-		];
-		const { ms } = simulate({ rate: { perSecond, windowSeconds: 1, kind: 'bucket' } }, [
-			{ items: 500, taskMs: 2 * SECOND, policy: new AccountLimits(chance()) },
-		]);
-		expect(ms).toBeLessThan(3 * MINUTE);
 	});
 });
 

@@ -373,14 +373,6 @@ describe('the words of a media host', () => {
 		expect(error.message).toBe(`${message}: ${URL}. The host says: Link expired`);
 		expect(error).toMatchObject({ description: expect.stringContaining(wayOut) as string });
 	});
-
-	it('are none of a page, which may be of a proxy', async () => {
-		const type = { 'content-type': 'text/html' };
-		nock(HOST).persist().get(/.*/).reply(403, '<h1>Log in</h1>', type);
-		const error = await caught(download);
-		nock.cleanAll();
-		expect(error.message).toMatch(/\(HTTP 403\): .*\. A web page came, perhaps of a proxy$/);
-	});
 });
 
 describe('where n8n does not keep a file', () => {
@@ -431,14 +423,6 @@ describe('what may come later', () => {
 		return { file, context, requests };
 	}
 
-	const broken = () =>
-		Readable.from(
-			(function* () {
-				yield PNG;
-				throw Object.assign(new Error('aborted'), { code: 'ECONNRESET' });
-			})(),
-		);
-
 	const CODES = ['ECONNRESET', 'ETIMEDOUT', 'ECONNABORTED', 'ECONNREFUSED', 'EAI_AGAIN', 'EPIPE'];
 	const PASSING = [...CODES, 408, 425, 429, 499, 500, 501, 502, 503, 504, 520, 522];
 	it.each(PASSING)('is tried again after %s', async (what) => {
@@ -446,12 +430,6 @@ describe('what may come later', () => {
 		const { file, requests } = answering(typeof what === 'number' ? { status: what } : lost, {});
 		expect(await file()).toBeDefined();
 		expect(requests).toHaveLength(2);
-	});
-
-	it('is tried again from its beginning after a transfer that broke off', async () => {
-		const { file, requests } = answering({ body: broken() }, { body: broken() }, {});
-		expect(bytesOf(await file())).toEqual(PNG);
-		expect(requests).toHaveLength(3);
 	});
 
 	it('is tried ever more slowly, once a minute at most', async () => {
@@ -530,21 +508,6 @@ describe('what may come later', () => {
 		expect(requests).toHaveLength(2);
 	});
 
-	it.each(NO_FILE)('is no file after two minutes of %s', async (_what, answer, message) => {
-		const { file, requests, context } = answering();
-		const { httpRequest } = context.helpers;
-		context.helpers.httpRequest = async (options) => {
-			const { headers, body } = (await httpRequest(options)) as { headers: object; body: Readable };
-			const given = answer() as { status?: number; headers?: object; body?: Readable };
-			return { statusCode: given.status ?? 200, headers, body, ...given } as never;
-		};
-		const error = await caught(file);
-		expect(error.message.slice(0, message.length)).toBe(message);
-		expect(error).not.toBeInstanceOf(PassingTrouble);
-		expect(requests.length).toBeGreaterThan(3);
-		expect(elapsed()).toBeLessThanOrEqual(2.5 * MINUTE);
-	});
-
 	const done = { state: 'SUCCESS', creditsConsumed: null, record: {} } as const;
 	const task = { ...done, taskId: 'task-1', resultUrls: [URL] };
 	const files = async (context: ReturnType<typeof executeContext>, more: object = {}) => {
@@ -558,15 +521,6 @@ describe('what may come later', () => {
 		expect(requests).toEqual([0, 2, 6, 14, 30, 62, 120].map((seconds) => seconds * 1000));
 	});
 
-	it('may still come to a fresh link where the time for it is over before', async () => {
-		const { context, requests } = answering({ status: 404 });
-		const error = await caught(
-			async () => void (await passTime(files(context, { giveUpAt: EPOCH + 5_000 }))),
-		);
-		expect(error).toBeInstanceOf(PassingTrouble);
-		expect(requests).toEqual([0, 2000]);
-	});
-
 	it('of a link that was tried for two minutes is final at once', async () => {
 		const { context, requests } = answering({ status: 404 });
 		const error = await caught(async () => {
@@ -574,12 +528,6 @@ describe('what may come later', () => {
 		});
 		expect(error).not.toBeInstanceOf(PassingTrouble);
 		expect(requests).toHaveLength(1);
-	});
-
-	it('says how long the host asks to wait', async () => {
-		const { context } = answering({ status: 503, headers: { 'retry-after': '90' } });
-		const ended = passTime(files(context, { giveUpAt: EPOCH + 10_000 }));
-		await expect(ended).rejects.toMatchObject({ retryAfterMs: 90_000 });
 	});
 
 	it('is not waited for once the execution was stopped', async () => {

@@ -41,12 +41,6 @@ describe('the description of a stop', () => {
 		return describeStop(new ItemError('Failed', { description: 'Change it.', task }), { tasks });
 	};
 
-	it('says which prompt it was, what to change, and what is paid for, in this order', () => {
-		expect(described({ prompt: 'A cat' }, { taskId: 'a', state: 'FAILURE' })).toBe(
-			'The prompt of this item: “A cat”.\n\nChange it.\n\n1 task failed, which is usually free: a.',
-		);
-	});
-
 	it.each<[string, unknown, string]>([
 		['the beginning of a long prompt', { prompt: 'x'.repeat(5000) }, `“${'x'.repeat(200)}…”.\n\n`],
 		['nothing where there is no input', undefined, ''],
@@ -61,13 +55,6 @@ describe('the description of a stop', () => {
 	const failed = { taskId: 'a', state: 'FAILURE', creditsConsumed: 0 };
 	const error = new ItemError('Unsafe', { description: 'Change it.', task: failed });
 
-	it('says that a full run would pay for the others twice where there are others', () => {
-		const tasks = [failed, { taskId: 'b', state: 'SUCCESS' }];
-		expect(describeStop(error, { tasks })).toMatch(
-			/^Change it\.\n\n'Retry execution' .* orders only what failed: .* twice\.\n\n1 task succeeded and is paid for\..*: b\. 1 task failed, .*: a\.$/,
-		);
-	});
-
 	it('says so only where another task is paid for, or may be', () => {
 		const tasks = [
 			{ ...failed, credits: 8 },
@@ -75,10 +62,6 @@ describe('the description of a stop', () => {
 		];
 		expect(describeStop(error, { tasks })).not.toContain('Retry execution');
 		expect(describeStop(error, { tasks, unanswered: [1] })).toContain('Retry execution');
-	});
-
-	it('is none where there is nothing to say', () => {
-		expect(describeStop(new ItemError('Failed'), { tasks: [] })).toBeUndefined();
 	});
 });
 
@@ -95,10 +78,6 @@ describe('the list of created tasks', () => {
 				'1 task failed, which is usually free: d.',
 			].join(' '),
 		);
-	});
-
-	it('is nothing where no task was created', () => {
-		expect(describePaidTasks({ tasks: [] })).toBeUndefined();
 	});
 });
 

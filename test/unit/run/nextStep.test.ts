@@ -479,81 +479,6 @@ describe('the pause between two reads grows with the age of the task', () => {
 			expect([pauses[0], pauses.at(-2)]).toEqual([2, 5]);
 		}
 	});
-
-	it('a task of 4 to 90 s is found finished a tenth of its time late, and at most 5 s', () => {
-		const { sentAt } = reading(['PENDING'], {});
-		for (let endS = 4; endS <= 90; endS++) {
-			const lateS = (sentAt.find((at) => at >= endS) ?? Infinity) - endS;
-			expect(lateS).toBeLessThanOrEqual(Math.min(5, Math.max(2, endS / 10)));
-		}
-	});
-});
-
-describe('an own task is read until its time is up', () => {
-	const ANSWERS: Array<[string, ServiceError]> = [
-		['402', error('noCredits', { statusCode: 402 })],
-		...[405, 409, 423].map((statusCode): [string, ServiceError] => [
-			String(statusCode),
-			error('rejected', { statusCode }),
-		]),
-		...[425, 499, 500, 502, 503].map((statusCode): [string, ServiceError] => [
-			String(statusCode),
-			error('serviceDown', { statusCode }),
-		]),
-		['401', error('unauthorized', { statusCode: 401 })],
-		['a redirect', error('redirected', { statusCode: 302 })],
-		['429', error('tooManyRequests')],
-		['no connection', error('unreachable')],
-		['no answer', error('noAnswer')],
-		['a page of a gateway', error('unexpectedAnswer')],
-		['a record without a state', error('unusableRecord')],
-	];
-
-	it.each([...ANSWERS, ['404', unknown()] as const])('with %s to single reads', (_what, answer) => {
-		const answers = ['PENDING' as const, ...times(9, answer), 'SUCCESS' as const];
-		expect(reading(answers)).toMatchObject({ end: 'result', reads: 11 });
-	});
-
-	it.each(ANSWERS)('and for ten minutes more, with %s to every read', (_what, answer) => {
-		const more = 10 * MINUTE;
-		const item = plan({ timeoutMs: HOUR });
-		expect(reading([answer], { item })).toMatchObject({
-			end: 'timeIsUp',
-			at: (HOUR + more) / SECOND,
-		});
-	});
-});
-
-describe('a task is found finished', () => {
-	// Without a third value Jest hands over a callback in its place.
-	it.each<[string, Answer[], Given]>([
-		['after other states', ['PENDING', 'running', 'SUCCESS'], {}],
-		['at the very end of its time', ['PENDING', 'SUCCESS'], { until: 4 * SECOND }],
-		['in a wait shorter than the interval', ['SUCCESS'], { until: SECOND }],
-		['as a foreign one', ['PENDING', 'SUCCESS'], foreign],
-		['as a foreign one, after trouble', [...times(9, trouble()), 'SUCCESS'], foreign],
-		[
-			'as a foreign one that a replica does not know yet',
-			[...times(3, unknown()), 'SUCCESS'],
-			foreign,
-		],
-		[
-			'as a foreign one that is unknown now and then',
-			[...times(20, [unknown(), trouble()]).flat(), 'SUCCESS'],
-			foreign,
-		],
-		[
-			'as an own one that a replica does not know for minutes',
-			[...times(12, unknown()), 'SUCCESS'],
-			{},
-		],
-	])('%s', (_what, answers, given) => {
-		expect(reading(answers, given)).toMatchObject({ end: 'result', reads: answers.length });
-	});
-
-	it('as a failed one', () => {
-		expect(reading(['PENDING', 'FAILURE'])).toMatchObject({ end: 'failed', reads: 2 });
-	});
 });
 
 describe("the service's lasting word that there is no such task", () => {
@@ -595,22 +520,6 @@ describe("the service's lasting word that there is no such task", () => {
 });
 
 describe('a success without a usable link', () => {
-	it('is read again for a while, and then leaves as it is', () => {
-		const ended = reading(['PENDING', 'linkless']);
-		expect(ended).toMatchObject({ end: 'result', entry: { task: linkless } });
-		expect(ended.at).toBeGreaterThanOrEqual(4 + 20);
-		expect(ended.at).toBeLessThan(4 + 20 + 5);
-	});
-
-	it('leaves with its links when they come', () => {
-		const ended = reading(['linkless', 'linkless', 'SUCCESS']);
-		expect(ended).toMatchObject({ end: 'result', reads: 3, entry: { task: success } });
-	});
-
-	it('leaves when its time is up', () => {
-		expect(reading(['linkless'], { until: 6 * SECOND })).toMatchObject({ end: 'result', at: 6 });
-	});
-
 	it('counts from the first such answer of those that came in a row', () => {
 		const ended = reading(['linkless', 'PENDING', 'linkless']);
 		expect(ended.end).toBe('result');
@@ -621,10 +530,6 @@ describe('a success without a usable link', () => {
 
 describe('Get', () => {
 	const once = { item: get, firstAt: 0 };
-
-	it.each(['PENDING', 'SUCCESS', 'FAILURE', 'linkless'] as const)('is answered by %s', (answer) => {
-		expect(reading([answer], once)).toMatchObject({ end: 'result', reads: 1 });
-	});
 
 	it('tries for half a minute from the first read of each task, and ends with the trouble', () => {
 		for (const firstAt of [0, 10 * MINUTE]) {
@@ -642,20 +547,6 @@ describe('Get', () => {
 });
 
 describe('when the time is up', () => {
-	it.each<[string, Answer[], number, number[]]>([
-		['a pending task', ['PENDING'], 7, [2, 4, 7]],
-		['a task that could be read again', [trouble(), 'PENDING'], 10, [2, 4, 6, 8, 10]],
-		[
-			'a task that could not be read, and is read later,',
-			['PENDING', trouble(), trouble(), 'PENDING'],
-			7,
-			[2, 4, 6, 10],
-		],
-	])('%s is read once more, and not later', (_what, answers, seconds, sentAt) => {
-		const ended = reading(answers, { until: seconds * SECOND });
-		expect(ended).toMatchObject({ end: 'timeIsUp', sentAt, at: sentAt.at(-1) });
-	});
-
 	it.each([0, 500, 1900, 3000])(
 		'no two reads are nearer than 2 s, answers of %d ms',
 		(answerMs) => {
@@ -667,17 +558,6 @@ describe('when the time is up', () => {
 			}
 		},
 	);
-
-	it('a Retry-After beyond it makes the wait longer by the last tries alone', () => {
-		const item = plan({ timeoutMs: MINUTE });
-		const ended = reading([trouble(9 * HOUR)], { item, until: MINUTE });
-		expect(ended).toMatchObject({ end: 'timeIsUp', at: 120, reads: 2 });
-	});
-
-	it('a caller that hangs up hears of its task then, whatever the reads say', () => {
-		const ended = reading([trouble()], { until: 50 * SECOND, hangsUp: true });
-		expect(ended).toMatchObject({ end: 'timeIsUp', at: 50 });
-	});
 
 	it("n8n's time limit ends the wait before, with a last read, and the error says so", () => {
 		const ended = reading(['PENDING'], { endsAt: 7 * SECOND });
@@ -713,12 +593,6 @@ describe('trouble that may pass', () => {
 		]),
 	])('%s', (_what, answers, pauses) => {
 		expect(reading([...answers, 'SUCCESS']).pauses).toEqual(pauses);
-	});
-
-	it('for hours does not end a task that finishes in the end', () => {
-		const ended = reading([...times(700, trouble()), 'SUCCESS'], { until: 9 * HOUR });
-		expect(ended.end).toBe('result');
-		expect(ended.at).toBeGreaterThan((5 * HOUR) / SECOND);
 	});
 });
 

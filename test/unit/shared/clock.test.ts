@@ -3,7 +3,6 @@ import {
 	ExpiringCache,
 	sleepUntil,
 	Stopped,
-	withTimeLimit,
 } from '../../../nodes/MediaGeneration/shared/clock';
 import { time, virtualTime } from '../../workflow/time';
 import { HOUR } from '../../durations';
@@ -20,23 +19,6 @@ it('a stop ends the sleep at once', async () => {
 	expect(clock.now()).toBe(start);
 });
 
-it('there is no sleep after a stop', async () => {
-	await expect(clock.sleep(0, AbortSignal.abort())).rejects.toBeInstanceOf(Stopped);
-});
-
-it('many sleeps leave no listener on the signal behind', async () => {
-	const { signal } = new AbortController();
-	const remove = jest.spyOn(signal, 'removeEventListener');
-	const add = jest.spyOn(signal, 'addEventListener');
-	for (let count = 0; count < 5; count++) {
-		const slept = clock.sleep(10, signal);
-		await time.pass(10);
-		await slept;
-	}
-	expect(add.mock.calls.length).toBeGreaterThan(0);
-	expect(remove).toHaveBeenCalledTimes(add.mock.calls.length);
-});
-
 it.each([-1, 1])(
 	'a date that is changed by %d h makes no wait longer or shorter',
 	async (hours) => {
@@ -48,26 +30,6 @@ it.each([-1, 1])(
 		expect(await Promise.race([slept, 'still asleep'])).toBe(10_000);
 	},
 );
-
-describe('no timer is left behind', () => {
-	const failed = async () => await Promise.reject(new Error('No'));
-	it.each<[string, () => Promise<unknown>]>([
-		['by work that ends in time', async () => await withTimeLimit(Promise.resolve(1), HOUR)],
-		['by work that fails in time', async () => await withTimeLimit(failed(), HOUR)],
-		['by a sleep that a stop ends', async () => await sleepUntil(clock.now() + HOUR, stopped())],
-	])('%s', async (_what, work) => {
-		const timers = time.timersLeft;
-		await work().catch(() => undefined);
-		expect(time.timersLeft).toBe(timers);
-	});
-
-	/** A signal that is aborted in a moment. */
-	function stopped(): AbortSignal {
-		const stop = new AbortController();
-		void Promise.resolve().then(() => stop.abort());
-		return stop.signal;
-	}
-});
 
 describe('sleeping until a moment', () => {
 	it('goes on where a timer went off a little early', async () => {
@@ -86,13 +48,6 @@ describe('sleeping until a moment', () => {
 });
 
 describe('a memory that expires', () => {
-	it('remembers under each key what was said last', () => {
-		const memory = new ExpiringCache<number>(1000);
-		memory.set('a', 1);
-		memory.set('a', 2);
-		expect([memory.get('a'), memory.get('b')]).toEqual([2, undefined]);
-	});
-
 	it('forgets what is old, and counts its age from the last time that it was said', () => {
 		const clock = new FakeClock();
 		const memory = new ExpiringCache<number>(1000);
