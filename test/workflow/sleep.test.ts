@@ -61,7 +61,6 @@ describe('the output is the same, held or woken', () => {
 		['with Always Output Data', {}, { alwaysOutputData: true }],
 		['with Execute Once', {}, { executeOnce: true }],
 		['with a reference', { reference: '={{ $json.prompt }}' }, {}],
-		['with a task that is late', { timeout: 380 }, {}],
 		['with an error that stops', { ifSomeFail: 'stop' }, {}],
 	])('%s', async (_what, options, more) => {
 		on.service.configure({ resultCount: 2 });
