@@ -19,6 +19,8 @@ module.exports = {
 			{ jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } },
 		],
 	},
+	// A machine that does much else takes its time to end a worker, too.
+	workerGracefulExitTimeout: 60_000,
 	// n8n's timers of time limits go on after the answer, and cannot be cut short.
 	forceExit: true,
 };
