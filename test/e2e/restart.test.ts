@@ -18,8 +18,8 @@ const MINUTE_HERE = 10_000;
 /** Ends when the test says so. */
 const LATER: IDataObject = { latencyMs: 3_600_000 };
 
-/** n8n waits so long for the end of a turn, seconds. */
-const GRACE_SECONDS = 150;
+/** n8n waits so long for the end of a turn, seconds: what the page advises. */
+const GRACE_SECONDS = 90;
 
 const scene = openScene({
 	env: { ...shortMinute(MINUTE_HERE), N8N_GRACEFUL_SHUTDOWN_TIMEOUT: String(GRACE_SECONDS) },

@@ -36,7 +36,8 @@ describe('on an n8n that has run nothing before, and on the same n8n after that'
 				`${when}: ${young.map((s, i) => `${s} s + ${late[i]} ms`).join(', ')}, 400 s + ${old} ms`,
 			);
 			expect(Math.max(...late)).toBeLessThanOrEqual(LATE_MS);
-			expect(old).toBeLessThan(100 * SECOND + MINUTE);
+			// A sleep is longer by up to a tenth, by chance.
+			expect(old).toBeLessThanOrEqual((1.1 * 400 * SECOND) / 4);
 		},
 		20 * MINUTE,
 	);

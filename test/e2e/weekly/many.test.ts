@@ -1,0 +1,223 @@
+import type { IDataObject } from 'n8n-workflow';
+
+import { hasEnded, outputItems, until } from '../../n8n/client';
+import { WHOLE_MINUTE } from '../../n8n/settings';
+import { inARow, webhook } from '../nodes';
+import { itemsOf, promptOf, type Run, succeeded } from '../run';
+import { openScene } from '../scene';
+
+/** Many executions at once, and long batches, where minutes are those on the clock. */
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+const many = (count: number, switches: IDataObject) => Array<IDataObject>(count).fill(switches);
+
+/** How late a picture may be among a hundred. */
+const MEDIAN_LATE_MS = 5 * SECOND;
+const LATE_MS = 20 * SECOND;
+
+/** A run that sleeps is so much of its time late at most: a sleep is a quarter of the time waited, and a tenth of it more. */
+const ASLEEP_LATE = 0.3;
+
+describe('on an n8n that has run nothing before, and on the same n8n after that', () => {
+	const scene = openScene({ env: WHOLE_MINUTE, clears: false });
+	const COUNT = 100;
+
+	/** Calls a webhook a hundred times at once: each execution orders a picture. @returns how late they are, ms, sorted */
+	async function hundred(name: string, seconds: number): Promise<number[]> {
+		const { client, collector, stage } = scene;
+		collector.reset();
+		const start = webhook('Start');
+		const options = { additionalInput: '={{ { simulate: $json.body.simulate } }}' };
+		const picture = scene.image({ prompt: '={{ $json.body.prompt }}', options });
+		const wired = inARow(start, picture, collector.node());
+		const { id } = await client.createWorkflow({ name, ...wired });
+		const path = `/webhook/${start.webhookId}`;
+		await client.publish(id, [path]);
+		const from = Date.now();
+		const call = async (index: number) => {
+			const simulate = { latencyMs: seconds * SECOND };
+			const body = JSON.stringify({ prompt: `${name} ${index}`, simulate });
+			const headers = { 'content-type': 'application/json' };
+			const answer = await fetch(stage.webhookUrl + path, { method: 'POST', headers, body });
+			await answer.arrayBuffer();
+			return answer.status;
+		};
+		const answers = await Promise.all([...Array(COUNT).keys()].map(call));
+		expect(answers).toEqual(Array(COUNT).fill(200));
+		const calledMs = Date.now() - from;
+		let counts: Record<string, number> = {};
+		await until(
+			() => `all of ${name} to end, which are ${JSON.stringify(counts)}`,
+			(2 * seconds + 300) * SECOND,
+			async () => {
+				const all = await client.listExecutions({ workflowId: id });
+				counts = {};
+				for (const { status } of all) counts[status] = (counts[status] ?? 0) + 1;
+				return all.length === COUNT && all.every(({ status }) => hasEnded(status));
+			},
+			SECOND,
+		);
+		const tasks = scene.tasks.filter(({ record }) => promptOf(record).startsWith(`${name} `));
+		const late = tasks
+			.map(({ taskId, createdAt }) => {
+				const cameAt = collector.times[collector.seen.indexOf(taskId)] ?? NaN;
+				return cameAt - createdAt - seconds * SECOND;
+			})
+			.sort((a, b) => a - b);
+		console.log(
+			`${name}: ${JSON.stringify(counts)} in ${(Date.now() - from) / SECOND} s, called within ${calledMs} ms; late by ${late[0]} to ${late.at(-1)} ms, median ${late[COUNT / 2]} ms`,
+		);
+		expect(counts).toEqual({ success: COUNT });
+		expect(new Set(tasks.map(({ record }) => promptOf(record))).size).toBe(COUNT);
+		expect(tasks).toHaveLength(COUNT);
+		expect([...collector.seen].sort()).toEqual(tasks.map(({ taskId }) => taskId).sort());
+		return late;
+	}
+
+	it.each(['first', 'later'])(
+		'a hundred pictures of 90 s that begin at once all come out (%s)',
+		async (when) => {
+			const late = await hundred(when, 90);
+			expect(late[COUNT / 2]).toBeLessThanOrEqual(MEDIAN_LATE_MS);
+			expect(late.at(-1)).toBeLessThanOrEqual(LATE_MS);
+		},
+		15 * MINUTE,
+	);
+
+	it(
+		'a hundred pictures of 330 s that begin at once, and sleep at the same time, all come out',
+		async () => {
+			const late = await hundred('asleep', 330);
+			expect(late.at(-1)).toBeLessThanOrEqual(ASLEEP_LATE * 330 * SECOND + LATE_MS);
+		},
+		20 * MINUTE,
+	);
+
+	it(
+		'and a hundred of 90 s once more after those',
+		async () => {
+			const late = await hundred('last', 90);
+			expect(late[COUNT / 2]).toBeLessThanOrEqual(MEDIAN_LATE_MS);
+			expect(late.at(-1)).toBeLessThanOrEqual(LATE_MS);
+		},
+		15 * MINUTE,
+	);
+
+	it(
+		'48 tasks with files of 12 s, at four places, take little longer than without files',
+		async () => {
+			const startFour = async (name: string, options: IDataObject) =>
+				await scene.startImages(many(48, { latencyMs: 10 * SECOND, mediaDelayMs: 12 * SECOND }), {
+					name,
+					options: { maxInFlight: 4, ...options },
+					byWebhook: true,
+				});
+			const runs = await Promise.all([
+				startFour('Bare', {}),
+				startFour('Files', { downloadResults: true }),
+				startFour('BareAsleep', { suspendAfter: 1 }),
+				startFour('FilesAsleep', { suspendAfter: 1, downloadResults: true }),
+			]);
+			const took = await Promise.all(runs.map(secondsOf));
+			for (const [index, run] of runs.entries()) {
+				console.log(`${run.name}: ${took[index]} s, ${run.sleeps} sleeps`);
+				const ended = succeeded(await run.now());
+				expect(itemsOf(ended).map(({ state }) => state)).toEqual(Array(48).fill('SUCCESS'));
+				expect(run.tasks).toHaveLength(48);
+				const files = outputItems(ended, 'Media').flatMap(({ binary = {} }) =>
+					Object.values(binary),
+				);
+				expect(files).toHaveLength(run.name.startsWith('Files') ? 48 : 0);
+			}
+			const [bare = NaN, files = NaN, bareAsleep = NaN, filesAsleep = NaN] = took;
+			expect(files - bare).toBeLessThanOrEqual(30);
+			expect(filesAsleep - bareAsleep).toBeLessThanOrEqual(90);
+		},
+		15 * MINUTE,
+	);
+});
+
+/** From the first order of a run to its end. */
+async function secondsOf(run: Run): Promise<number> {
+	const { stoppedAt } = succeeded(await run.end(90 * MINUTE));
+	return (new Date(stoppedAt ?? NaN).getTime() - (run.tasks[0]?.createdAt ?? NaN)) / SECOND;
+}
+
+describe('n8n is shut down, and has the 90 s that the page advises', () => {
+	const GRACE_MS = 90 * SECOND;
+	const COUNT = 60;
+	const scene = openScene({
+		env: { ...WHOLE_MINUTE, N8N_GRACEFUL_SHUTDOWN_TIMEOUT: String(GRACE_MS / SECOND) },
+		clears: false,
+	});
+
+	it(
+		'a run that has slept and orders comes out, each item once, and nobody does anything',
+		async () => {
+			const { client, stage } = scene;
+			const run = await scene.startImages(many(COUNT, { latencyMs: 10 * SECOND }), {
+				name: 'Calm',
+				options: { suspendAfter: 1, maxInFlight: 4, downloadResults: true },
+				byWebhook: true,
+			});
+			await run.inALaterTurn();
+			const from = Date.now();
+			await stage.n8n.stop(GRACE_MS + MINUTE);
+			const account = await stage.n8n.exited;
+			const stoppedMs = Date.now() - from;
+			await stage.restart();
+			await client.login();
+			const ordered = run.tasks.length;
+			const items = itemsOf(succeeded(await run.end(15 * MINUTE)));
+			const { id, name } = run;
+			console.log(
+				`${name} (${id}): n8n ${account} after ${stoppedMs} ms, with ${ordered} tasks; ${run.tasks.length} tasks in the end, ${run.sleeps} sleeps`,
+			);
+			expect(account).toBe('exited with 0');
+			expect(stoppedMs).toBeLessThan(GRACE_MS);
+			expect(ordered).toBeLessThan(COUNT);
+			expect(items.map(({ state }) => state)).toEqual(Array(COUNT).fill('SUCCESS'));
+			expect(run.tasks).toHaveLength(COUNT);
+			expect(await run.others()).toEqual([]);
+		},
+		25 * MINUTE,
+	);
+});
+
+describe('a night', () => {
+	const scene = openScene({ env: WHOLE_MINUTE, clears: false });
+	const ROWS = 600;
+	const PLACES = 10;
+	const TASK_SECONDS = 30;
+
+	it(
+		'of 600 rows takes at most 1.1 times what it takes without a sleep',
+		async () => {
+			const startNight = async (name: string, options: IDataObject) =>
+				await scene.startImages(many(ROWS, { latencyMs: TASK_SECONDS * SECOND }), {
+					name,
+					options: { ...options, maxInFlight: PLACES },
+					byWebhook: true,
+				});
+			const runs = await Promise.all([
+				startNight('Held', { suspendAfter: 24 * 60 }),
+				startNight('Asleep', {}),
+			]);
+			const [held = NaN, asleep = NaN] = await Promise.all(runs.map(secondsOf));
+			const least = (ROWS / PLACES) * TASK_SECONDS;
+			console.log(
+				`${ROWS} rows: ${asleep} s with ${runs[1]?.sleeps} sleeps, ${held} s held: ${asleep / held}; ${least} s where no place is ever free: ${asleep / least}`,
+			);
+			for (const run of runs) {
+				const states = itemsOf(await run.now()).map(({ state }) => state);
+				expect(states).toEqual(Array(ROWS).fill('SUCCESS'));
+				expect(run.tasks).toHaveLength(ROWS);
+			}
+			expect(runs[0]?.sleeps).toBe(0);
+			expect(asleep / held).toBeLessThanOrEqual(1.1);
+		},
+		100 * MINUTE,
+	);
+});
