@@ -9,11 +9,10 @@ import {
 	type Icon,
 	UserError,
 } from 'n8n-workflow';
-import { isBelow } from '../nodes/MediaGeneration/service/baseUrl';
 import { hasBalance, headersOf, testPath } from '../nodes/MediaGeneration/service/door';
 import { readInputExample } from '../nodes/MediaGeneration/service/inputExample';
 import { readModels } from '../nodes/MediaGeneration/service/money';
-import { readAccount } from '../nodes/MediaGeneration/service/readService';
+import { isBelow, readAccount } from '../nodes/MediaGeneration/service/readService';
 import { SPECIFICATION } from '../nodes/MediaGeneration/service/services';
 import { anyOf } from '../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../nodes/MediaGeneration/shared/itemError';

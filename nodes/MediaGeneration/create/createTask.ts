@@ -4,7 +4,7 @@ import { executionIdOf } from '../n8n/internals';
 import { lookForStop } from '../n8n/stops';
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
-import { NOT_KNOWN } from '../report/taskErrors';
+import { MAY_BE_BILLED, NOT_KNOWN } from '../report/taskErrors';
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { clock, graceAfterStop, Stopped } from '../shared/clock';
@@ -186,10 +186,8 @@ export class TaskCreator {
 
 /** The create is never sent again: if the service took the first one, the second would be paid for, too. */
 function unknown(item: CreatePlan, cause: Error): ItemError {
-	const why =
-		'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.';
 	const message = `${NOT_KNOWN}. ${cause.message}`;
-	return new ItemError(message, { ...ItemError.because(cause, why), task: echo(item) });
+	return new ItemError(message, { ...ItemError.because(cause, MAY_BE_BILLED), task: echo(item) });
 }
 
 /** Resolves at a moment of the clock. */

@@ -7,7 +7,7 @@ import { stretchOf } from '../n8n/stretch';
 import type { RunPlan, RunSettings } from '../plan/planRun';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
-import { clock } from '../shared/clock';
+import { clock, MINUTE_MS } from '../shared/clock';
 import { type Beginning, beginningOf, executionsBefore, newestOf, WHOLE } from './beginning';
 import type { QueueState } from './createQueue';
 import {
@@ -27,7 +27,6 @@ const LEAST_WINDOW = 10;
 
 /** A window has this many times what the turn before has ordered in a minute. */
 const WINDOW_FACTOR = 2;
-const MINUTE_MS = 60_000;
 
 /** A created task with the model and the input that were sent, as the output shows them. */
 export type SentTask = CreatedTask & { sent: IDataObject };
@@ -179,10 +178,6 @@ export class Journal {
 
 	get settings(): RunSettings {
 		return revivedSettings(this.run);
-	}
-
-	get startedAt(): number {
-		return this.run.startedAt;
 	}
 
 	/** When the execution began, as far as was known when the run went to sleep. */

@@ -3,7 +3,7 @@ import type { IBinaryData, IDataObject } from 'n8n-workflow';
 import type { Deliveries } from '../callback/delivery';
 import { echo } from '../plan/inputFile';
 import { type CreatePlan, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
-import { NOT_KNOWN } from '../report/taskErrors';
+import { MAY_BE_BILLED, NOT_KNOWN } from '../report/taskErrors';
 import { pendingJson } from '../report/taskItems';
 import { hasEnded, type TaskRecord } from '../service/taskRecord';
 import { ItemError, type StoredError, storedError } from '../shared/itemError';
@@ -123,15 +123,10 @@ const isCharged = (task: TaskRecord | undefined) =>
 /** The task has failed at the service, and cost nothing: another task may be created. Its id is kept. */
 export function freeAfterFailure(entry: TaskEntry): void {
 	const { taskId, failed = [] } = entry;
-	entry.state = 'free';
 	if (taskId !== undefined) entry.failed = [...failed, taskId];
-	delete entry.taskId;
-	delete entry.task;
-	delete entry.until;
-	delete entry.readAt;
-	delete entry.dueAt;
-	delete entry.trouble;
-	delete entry.troubleAt;
+	const read = { task: undefined, until: undefined, readAt: undefined, dueAt: undefined };
+	const troubles = { trouble: undefined, troubleAt: undefined };
+	Object.assign(entry, { state: 'free', taskId: undefined, ...read, ...troubles });
 }
 
 /** Ends an entry with an error. */
@@ -175,8 +170,7 @@ export function mayOrder(entry: TaskEntry): boolean {
 export function inDoubt({ itemIndex }: CreatePlan, execution: string | undefined): ItemError {
 	if (execution === undefined) {
 		return new ItemError(`${NOT_KNOWN}. Its answer was lost in an earlier try`, {
-			description:
-				'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.',
+			description: MAY_BE_BILLED,
 		});
 	}
 	return new ItemError(

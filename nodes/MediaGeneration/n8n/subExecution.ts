@@ -44,7 +44,7 @@ export async function startSubExecution(
 		parameters,
 		...(credentials && { credentials }),
 	};
-	const executionId = await start(context, shown, items, again);
+	const executionId = await leaveItems(context, shown, items, again);
 	for (let questions = 1; questions <= MOST_QUESTIONS; questions++) {
 		const found = await settled(async () => await context.getExecutionDataById(executionId));
 		const data = 'value' in found ? found.value : undefined;
@@ -58,17 +58,11 @@ export async function startSubExecution(
  * Leaves items in a short execution of their own, which stands in the list of executions of this workflow as a success. It can
  * be started after a stop of this execution, too (n8n 2.41), shown by test/e2e/process/callers.ts.
  *
+ * @param again the node that runs in the execution, if there is one
  * @returns the id of the short execution
  * @throws n8n's error if n8n starts no sub-execution
  */
-export const leaveItems = async (
-	context: IExecuteFunctions,
-	shown: Shown,
-	items: INodeExecutionData[],
-): Promise<string> => await start(context, shown, items);
-
-/** @param again the node that runs in the execution, if there is one */
-async function start(
+export async function leaveItems(
 	context: IExecuteFunctions,
 	shown: Shown,
 	items: INodeExecutionData[],

@@ -3,7 +3,7 @@ import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 /** The operations that create a task. */
 export const CREATES = ['generate', 'create'];
 
-/** An AI agent needs the result as the answer of the call. */
+/** An AI agent needs the result as the answer of the call, and gets no files. */
 const NOT_IN_TOOLS = { hide: { '@tool': [true] } };
 
 const completion: INodeProperties = {
@@ -76,46 +76,20 @@ export const completionFields: INodeProperties[] = [
 	{ ...callbackUrl, displayOptions: { show: { operation: ['redeliver'] } } },
 ];
 
-const downloadResults: INodeProperties = {
+const downloadResults = (show: IDisplayOptions['show']): INodeProperties => ({
 	displayName: 'Download Results',
 	name: 'downloadResults',
 	type: 'boolean',
 	default: true,
+	displayOptions: { show, ...NOT_IN_TOOLS },
 	description: 'Whether to attach each result as a file, which the output panel shows',
-};
-
-const outputBinaryField: INodeProperties = {
-	displayName: 'Name of File Field',
-	name: 'outputBinaryField',
-	type: 'string',
-	displayOptions: { show: { '/downloadResults': [true] }, ...NOT_IN_TOOLS },
-	default: 'data',
-	placeholder: 'e.g. data',
-	description:
-		'Name of the binary field for the result. Further results of one task get _1, _2 and so on appended.',
-};
-
-const splitResults: INodeProperties = {
-	displayName: 'Split Results',
-	name: 'splitResults',
-	type: 'boolean',
-	default: true,
-	description:
-		'Whether each result becomes an item, for models that make several results in one task',
-};
-
-/** The switch of the action node. An AI agent gets no files. */
-const shownSwitch = (isOn: boolean, show: IDisplayOptions['show']): INodeProperties => ({
-	...downloadResults,
-	default: isOn,
-	displayOptions: { show, hide: { '@tool': [true] } },
 });
 
 /** The field *Download Results*, where the results are waited for or read. */
 export const downloadFields: INodeProperties[] = [
-	shownSwitch(true, { operation: CREATES, completion: ['wait'] }),
-	shownSwitch(true, { resource: ['task'], operation: ['wait'] }),
-	shownSwitch(false, { resource: ['task'], operation: ['get'] }),
+	downloadResults({ operation: CREATES, completion: ['wait'] }),
+	downloadResults({ resource: ['task'], operation: ['wait'] }),
+	{ ...downloadResults({ resource: ['task'], operation: ['get'] }), default: false },
 ];
 
 /** A row goes on with its result. An agent gets only the fields that it can use. */
@@ -130,5 +104,24 @@ export const includeInput: INodeProperties = {
 		'Whether the fields and files of the incoming item go on beside the result, e.g. to write a row back',
 };
 
-/** The options of the action node where results leave it. */
-export const outputOptions = [outputBinaryField, splitResults];
+/** The options where results leave the node. */
+export const outputOptions: INodeProperties[] = [
+	{
+		displayName: 'Name of File Field',
+		name: 'outputBinaryField',
+		type: 'string',
+		displayOptions: { show: { '/downloadResults': [true] }, ...NOT_IN_TOOLS },
+		default: 'data',
+		placeholder: 'e.g. data',
+		description:
+			'Name of the binary field for the result. Further results of one task get _1, _2 and so on appended.',
+	},
+	{
+		displayName: 'Split Results',
+		name: 'splitResults',
+		type: 'boolean',
+		default: true,
+		description:
+			'Whether each result becomes an item, for models that make several results in one task',
+	},
+];

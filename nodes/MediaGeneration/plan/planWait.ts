@@ -12,13 +12,11 @@ import {
 } from '../n8n/internals';
 import { stretchOf } from '../n8n/stretch';
 import { BEFORE_LIMIT_MS } from '../read/readWindow';
-import { clock } from '../shared/clock';
+import { clock, MINUTE_MS } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import type { ItemParameters } from '../shared/parameters';
 import { isAwaited, type ItemPlan } from './planTypes';
-
-const MINUTE_MS = 60_000;
 
 /** The default of *Timeout* for a run that may sleep: it holds no memory. */
 export const DAY_SECONDS = 86_400;

@@ -3,7 +3,14 @@ import type { IBinaryData, IExecuteFunctions } from 'n8n-workflow';
 import { stopSignal } from '../n8n/internals';
 import type { OpenFile } from '../service/connect';
 import { resultIndexes, type TaskRecord } from '../service/taskRecord';
-import { clock, sleepUntil, Stopped, unlessStalled, withTimeLimit } from '../shared/clock';
+import {
+	clock,
+	MINUTE_MS,
+	sleepUntil,
+	Stopped,
+	unlessStalled,
+	withTimeLimit,
+} from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { extensionFor, isDataUri, mediaTypeOf } from '../shared/media';
 import { Semaphore, settled } from '../shared/promises';
@@ -23,8 +30,6 @@ const DOWNLOADS_AT_ONCE = 10;
 
 /** Far above any image or clip, and less than what fills a disk overnight. */
 const MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3;
-
-const MINUTE_MS = 60_000;
 
 /** A transfer that brings less is broken off: a host that sends a byte now and then would never end it. */
 const LEAST_BYTES_A_MINUTE = 64 * 1024;

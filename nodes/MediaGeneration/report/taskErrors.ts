@@ -9,6 +9,10 @@ import { furtherFields, taskJson } from './taskItems';
 /** The beginning of the message for a create that may have made a task whose id is not known. */
 export const NOT_KNOWN = 'It is not known whether the task was created';
 
+/** Why such a create is never sent again, and what to do. */
+export const MAY_BE_BILLED =
+	'The task may exist and may be billed once. It was not sent again, so that it is not paid for twice. Look at the tasks or the credits of your account before you run this item again.';
+
 /**
  * The error of an item whose task has failed at the service: why, then what is paid, then what to do.
  *

@@ -29,7 +29,7 @@ import { lostResults } from './deliver';
 import { endUnsent, explainStop, goToSleep, isUnfinished, nextOrderAt, orderedBy } from './endTurn';
 import { tellEnd } from './progress';
 import { connectRun, RunContext } from './runContext';
-import { dryRunHint, endHints, hint, showHints, showWarnings } from './runHints';
+import { dryRunHint, endHints, hint, showWarnings } from './runHints';
 
 /**
  * One turn of a run of the action node: plan, order, wait, and put out, or sleep. A woken run is the same run: its plan, and
@@ -148,7 +148,7 @@ function refuse(
 	const inputs = [...context.getInputData().keys()];
 	const { message, description = '' } = refused;
 	const failed = count(inputs.length, 'item');
-	showHints(context, hint(`${failed} failed: ${message}. ${description}`.trim(), 'warning'));
+	context.addExecutionHints(hint(`${failed} failed: ${message}. ${description}`.trim(), 'warning'));
 	const results = inputs.map((itemIndex) => withTask(refused, journal, itemIndex));
 	return itemsOf(context, results, inputs);
 }
@@ -204,7 +204,7 @@ function dryRun(
 	const rule = { ifSomeFail: 'stop' as const, continues, triesLeft: false };
 	const inputOf = items.map(({ itemIndex }) => itemIndex);
 	throwStopping(context, results, rule, inputOf, NOTHING);
-	showHints(context, hint(dryRunHint(createsIn(items))));
+	context.addExecutionHints(hint(dryRunHint(createsIn(items))));
 	return itemsOf(context, results, inputOf);
 }
 
@@ -227,7 +227,7 @@ async function letOut(run: RunContext): Promise<INodeExecutionData[]> {
 			plan ?? { kind: 'refused', itemIndex, taskIndex, error: errorOf(error), isDry: false },
 	);
 	const how = { hasErrorOutput, isByHand, isTool: isTool(context) };
-	showHints(context, ...endHints({ items }, results, connection.baseUrl, how));
+	context.addExecutionHints(...endHints({ items }, results, connection.baseUrl, how));
 	const missing = missingResults(entries.map(({ task }) => task));
 	if (missing !== undefined) showWarnings(context, [missing]);
 	journal.isEnded = true;

@@ -10,7 +10,7 @@ import { clock } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { suspend } from './endTurn';
-import { hint, showHints } from './runHints';
+import { hint } from './runHints';
 
 /** After this time a turn is stored or dead, as a rule; milliseconds. */
 const LONGEST_TURN_MS = 10 * 60_000;
@@ -43,29 +43,19 @@ export async function wakeUp(
 	// n8n has stored what the turn before has done.
 	await settled(clearRows(context, journal));
 	journal.noteBegun(1);
-	const begun = await settled(goOnFromBefore(context, journal, row));
+	const begun = await settled(async () => {
+		// A retry looks for the row of this turn after its claim, so one of the two sees the other.
+		await standBack(journal, row);
+		if (journal.mayOrder) await takeOver(context, journal);
+	});
 	if ('error' in begun) {
 		// n8n may try the turn once more.
 		await settled(clearRows(context, journal));
 		throw begun.error;
 	}
 	// n8n keeps the hints of the last turn.
-	showHints(context, ...journal.settings.warnings.map((each) => hint(each, 'warning')));
+	context.addExecutionHints(...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	return undefined;
-}
-
-/**
- * Looks for a claim once more: a retry looks for the row of this turn after its claim, so one of the two sees the other.
- *
- * @throws ItemError if a retry of this execution orders what is left
- */
-async function goOnFromBefore(
-	context: IExecuteFunctions,
-	journal: Journal,
-	row: TurnRow,
-): Promise<void> {
-	await standBack(journal, row);
-	if (journal.mayOrder) await takeOver(context, journal);
 }
 
 /** @throws ItemError if a retry of this execution orders what is left */
@@ -94,7 +84,7 @@ export async function beginOrders(
 		const wakeAt = clock.now();
 		journal.takeUp();
 		journal.sleepFirst(wakeAt);
-		showHints(context, hint('This retry is stored first. It goes on in about a minute.'));
+		context.addExecutionHints(hint('This retry is stored first. It goes on in about a minute.'));
 		return await suspend(context, journal, wakeAt);
 	}
 	// Runs of one turn share a row, and so do the tries of a run.

@@ -13,15 +13,13 @@ import { taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { hasEnded, withoutFiles } from '../service/taskRecord';
-import { clock, Stopped, withTimeLimit } from '../shared/clock';
+import { clock, MINUTE_MS, Stopped, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { settled } from '../shared/promises';
 import { askLedger, deliver, hasTimeToCome, sendAgain } from './deliver';
 import { isUnfinished } from './endTurn';
 import { deadlineOf, leavesAt, nextStep, noteRead, timeOf } from './nextStep';
 import type { RunContext } from './runContext';
-
-const MINUTE_MS = 60_000;
 
 /** How long a file is tried at a time: in a run that is held, and in one that may sleep. */
 const HELD_DOWNLOAD_MS = 10 * MINUTE_MS;
@@ -241,9 +239,9 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 }
 
 /** What the names of a task's files begin with: the number of its item, and its own number if the item has several tasks. */
-function numberOf({ several }: RunContext, { itemIndex, taskIndex }: TaskEntry): string {
+function numberOf({ journal }: RunContext, { itemIndex, taskIndex }: TaskEntry): string {
 	const number = itemIndex + 1;
-	return several.has(itemIndex) ? `${number}-${taskIndex + 1}` : `${number}`;
+	return journal.entriesOf(itemIndex).length > 1 ? `${number}-${taskIndex + 1}` : `${number}`;
 }
 
 /** The entry has its result. */
@@ -256,7 +254,7 @@ async function finish(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promis
 	}
 	entry.end = 'result';
 	if (plan.kind === 'create' && !isAwaited(plan)) {
-		void settled(followUntilFree(run, plan, taskId));
+		void settled(followUntilFree(run, plan, entry));
 		if (plan.webhookUrl !== undefined) {
 			run.expectedCallbacks.add(taskId, plan.webhookUrl, plan.timeoutMs);
 		}
@@ -267,25 +265,16 @@ async function finish(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promis
  * Reads a task whose item has left, so that the end of the task frees its place at the account for the next order.
  * Nothing is read before the service has refused an order, or when nothing is left to order.
  */
-async function followUntilFree(run: RunContext, plan: CreatePlan, taskId: string): Promise<void> {
+async function followUntilFree(
+	run: RunContext,
+	plan: CreatePlan,
+	{ taskId = '', ...created }: TaskEntry,
+): Promise<void> {
 	const { queue, turn } = run;
-	const awaited: ReadPlan = {
-		...plan,
-		kind: 'read',
-		wait: true,
-		taskId,
-		timeoutMs: Infinity,
-		output: { ...plan.output, download: false },
-	};
-	const entry: TaskEntry = {
-		itemIndex: plan.itemIndex,
-		taskIndex: plan.taskIndex,
-		plan: awaited,
-		state: 'created',
-		taskId,
-		createdAt: clock.now(),
-		dueAt: clock.now() + MIN_READ_INTERVAL_MS,
-	};
+	const output = { ...plan.output, download: false };
+	const wait = { kind: 'read' as const, wait: true, taskId, timeoutMs: Infinity, output };
+	const awaited: ReadPlan = { ...plan, ...wait };
+	const entry = { ...created, taskId, plan: awaited, until: undefined, end: undefined };
 	await queue.limited;
 	await settled(async () => {
 		while (queue.isCreating) {

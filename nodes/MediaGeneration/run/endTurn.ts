@@ -48,7 +48,10 @@ function wakeAtOf(journal: Journal, { turnStartedAt, ...next }: NextTurn, now: n
 		{
 			...next,
 			// A long batch must not wait long for its last tasks.
-			startedAt: Math.max(journal.startedAt, ...waiting.map(({ createdAt = 0 }) => createdAt)),
+			startedAt: Math.max(
+				journal.state.startedAt,
+				...waiting.map(({ createdAt = 0 }) => createdAt),
+			),
 			isOverdue: waiting.some(isOverdue),
 			hasTasks: waiting.some(({ taskId }) => taskId !== undefined),
 			dueAt: waiting.map(({ until = Infinity }) => until),

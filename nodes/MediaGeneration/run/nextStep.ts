@@ -11,9 +11,8 @@ import { failedInAll, failedTask, lateFile, refusedTask, timedOut } from '../rep
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { type FailedTask, hasEnded, type TaskRecord } from '../service/taskRecord';
+import { MINUTE_MS } from '../shared/clock';
 import { errorOf, ItemError, storedError } from '../shared/itemError';
-
-const MINUTE_MS = 60_000;
 
 /** The longest pause between two reads of a task while its reads fail. */
 const LONGEST_PAUSE_MS = 30_000;

@@ -9,7 +9,7 @@ import { hasEnded } from '../service/taskRecord';
 import { count, writeLog } from '../shared/itemError';
 import { describeDeliveries } from './deliver';
 import type { RunContext } from './runContext';
-import { hint, showHints } from './runHints';
+import { hint } from './runHints';
 
 /** How far a run is: what is created, finished and failed, and what it has cost so far. */
 export function progressOf({ entries }: Journal): string {
@@ -50,8 +50,7 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 		end === undefined ? (noFile ?? trouble?.message ?? []) : [],
 	);
 	const told = trouble === undefined ? '' : ` The last read or download failed: ${trouble}.`;
-	showHints(
-		context,
+	context.addExecutionHints(
 		hint(
 			`${progress}. The run sleeps, and looks again ${momentOf(context, wakeAt)}. You do not need to enter anything.${told}${ifStopped(execution, created)}`,
 		),
@@ -61,7 +60,7 @@ export function tellProgress(context: IExecuteFunctions, journal: Journal, wakeA
 /** To be called when the items of a run leave, while the execution may go on for hours. */
 export async function tellEnd({ context, journal }: RunContext): Promise<void> {
 	for (const text of await executionSummaries(context, journal.entries)) {
-		showHints(context, hint(text));
+		context.addExecutionHints(hint(text));
 	}
 }
 

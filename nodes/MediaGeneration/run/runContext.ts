@@ -70,9 +70,6 @@ export class RunContext {
 
 	private readonly ownIds: Set<string>;
 
-	/** The items that have several tasks. */
-	readonly several: Set<number>;
-
 	/** @param startedAt when this turn began, milliseconds of the clock */
 	constructor(
 		readonly context: IExecuteFunctions,
@@ -115,9 +112,6 @@ export class RunContext {
 		this.downloader = new Downloader(context, connection.openFile);
 		this.expectedCallbacks = new ExpectedCallbacks(context);
 		this.ownIds = new Set(journal.ownTaskIds());
-		this.several = new Set(
-			entries.flatMap(({ taskIndex, itemIndex }) => (taskIndex > 0 ? itemIndex : [])),
-		);
 		// A mistake in the parameters stops the run before its first order. Later it is an error of its item.
 		const isMistake = !journal.isBegun && entries.some(({ plan }) => plan === undefined);
 		// For an AI agent the failure of its task is an answer, and not an error.
@@ -232,23 +226,14 @@ export class RunContext {
 		giveUpAt: number,
 		limitMs?: number,
 	): Promise<TaskRecord | ServiceError | undefined> {
-		const read = await settled(this.shared(taskId, giveUpAt, limitMs));
+		const { client } = this.connection;
+		const send = async () => await client.readTask(taskId, limitMs);
+		const reading = this.reads.get(taskId) ?? this.window.read(send, giveUpAt);
+		this.reads.set(taskId, reading);
+		const read = await settled(reading);
 		if ('value' in read) return read.value;
 		if (read.error instanceof ServiceError) return read.error;
 		throw read.error;
-	}
-
-	private async shared(
-		taskId: string,
-		giveUpAt: number,
-		limitMs?: number,
-	): Promise<TaskRecord | undefined> {
-		const known = this.reads.get(taskId);
-		if (known) return await known;
-		const { client } = this.connection;
-		const read = this.window.read(async () => await client.readTask(taskId, limitMs), giveUpAt);
-		this.reads.set(taskId, read);
-		return await read;
 	}
 }
 

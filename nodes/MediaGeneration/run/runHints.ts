@@ -222,13 +222,8 @@ function triggersOf(creates: readonly CreatePlan[]): string | undefined {
 export function showWarnings(context: IExecuteFunctions, messages: readonly string[]): void {
 	for (const message of messages) {
 		writeLog(context, 'warn', message);
-		showHints(context, hint(message, 'warning'));
+		context.addExecutionHints(hint(message, 'warning'));
 	}
-}
-
-/** Shows hints in the output panel. */
-export function showHints(context: IExecuteFunctions, ...hints: NodeExecutionHint[]): void {
-	context.addExecutionHints(...hints);
 }
 
 /** A hint for the output panel. */

@@ -1,8 +1,6 @@
 import type { Stretch } from '../n8n/stretch';
-import { Alarm, clock, withTimeLimit } from '../shared/clock';
+import { Alarm, clock, MINUTE_MS, withTimeLimit } from '../shared/clock';
 import { settled } from '../shared/promises';
-
-const MINUTE_MS = 60_000;
 
 /** How long a turn but the first lasts while something is left to order: n8n stores the run before its next look. */
 const LATER_TURN_MS = 55_000;

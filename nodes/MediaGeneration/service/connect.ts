@@ -13,7 +13,6 @@ import { anyOf, clock, Stopped } from '../shared/clock';
 import { findInChain, messageOf } from '../shared/itemError';
 import { isRecord, toNumber } from '../shared/json';
 import { settled } from '../shared/promises';
-import { isBelow, parseApiKey } from './baseUrl';
 import {
 	type Answer,
 	closeAnswer,
@@ -24,7 +23,7 @@ import {
 import { type HttpRequest, ServiceClient, type Transport } from './client';
 import { classifyAnswer } from './meaning';
 import { type PricedModel, readModels } from './money';
-import { readAccount } from './readService';
+import { isBelow, parseApiKey, readAccount } from './readService';
 import { ServiceError } from './serviceError';
 import type { Service } from './services';
 

@@ -20,21 +20,12 @@ export const FIXED = [...OF_MODEL, 'input', 'callback', 'taskId', 'key'];
 export const placeholdersIn = (template: unknown): string[] =>
 	[...(JSON.stringify(template) ?? '').matchAll(PLACEHOLDER)].map(([, name = '']) => name);
 
-const partOfModel = (model: string, name: string): string | undefined => {
+/** @param name one of `OF_MODEL` */
+function partOfModel(model: string, name: string): string | undefined {
 	const parts = model.split('/');
-	switch (name) {
-		case 'model':
-			return model;
-		case 'kind':
-			return parts.slice(0, -1).join('/');
-		case 'name':
-			return parts.at(-1);
-		case 'app':
-			return parts.slice(0, 2).join('/');
-		default:
-			return undefined;
-	}
-};
+	const all = { kind: parts.slice(0, -1), name: parts.slice(-1), app: parts.slice(0, 2) };
+	return name === 'model' ? model : all[name as keyof typeof all]?.join('/');
+}
 
 /** Whether a model's parts can stand in a path: none of them leads elsewhere. */
 const isPath = (model: string): boolean =>

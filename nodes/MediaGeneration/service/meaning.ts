@@ -109,6 +109,19 @@ const UNAVAILABLE = 503;
 /** Whether a trigger of this package has taken a callback. */
 export const isOk = ({ statusCode }: Pick<Answer, 'statusCode'>): boolean => statusCode === 200;
 
+/** What a refusal means; all others are `rejected`. */
+const BY_STATUS: Record<number, Verdict> = {
+	401: VERDICTS.unauthorized,
+	402: VERDICTS.noCredits,
+	403: VERDICTS.forbidden,
+	404: VERDICTS.notFound,
+	405: { ...VERDICTS.rejected, scope: 'address' },
+	407: { ...VERDICTS.rejected, scope: 'address' },
+	410: VERDICTS.notFound,
+	413: VERDICTS.tooLarge,
+	429: VERDICTS.tooManyRequests,
+};
+
 function byStatus(statusCode: number): Verdict {
 	if (statusCode < 200) return VERDICTS.unexpectedAnswer;
 	if (statusCode < 300) return VERDICTS.answered;
@@ -117,26 +130,7 @@ function byStatus(statusCode: number): Verdict {
 	}
 	if (NOT_CONNECTED.includes(statusCode)) return VERDICTS.unreachable;
 	if (statusCode >= 500 || HANDED_ON.includes(statusCode)) return VERDICTS.serviceDown;
-	switch (statusCode) {
-		case 401:
-			return VERDICTS.unauthorized;
-		case 403:
-			return VERDICTS.forbidden;
-		case 402:
-			return VERDICTS.noCredits;
-		case 404:
-		case 410:
-			return VERDICTS.notFound;
-		case 405:
-		case 407:
-			return { ...VERDICTS.rejected, scope: 'address' };
-		case 413:
-			return VERDICTS.tooLarge;
-		case 429:
-			return VERDICTS.tooManyRequests;
-		default:
-			return VERDICTS.rejected;
-	}
+	return BY_STATUS[statusCode] ?? VERDICTS.rejected;
 }
 
 /**

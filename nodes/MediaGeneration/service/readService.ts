@@ -1,9 +1,15 @@
 import { type ICredentialDataDecryptedObject, UserError } from 'n8n-workflow';
 
 import { isRecord, parsedJson } from '../shared/json';
-import { parseApiKey, parseBaseUrl } from './baseUrl';
 import { FIXED, placeholdersIn } from './door';
 import { type Service, SERVICES, SPECIFICATION } from './services';
+
+const refusalOf = (field: string) => (what: string, description: string) =>
+	new UserError(`The '${field}' of the Media Generation credential ${what}`, { description });
+
+const ofBaseUrl = refusalOf('Base URL');
+const ofApiKey = refusalOf('API Key');
+const ofInterface = refusalOf('Interface');
 
 /** What a credential says of the account, checked. */
 export interface Account {
@@ -15,6 +21,76 @@ export interface Account {
 
 /** The value of *Service* for which the credential has the row. */
 const OTHER = 'other';
+
+/**
+ * Reads the base URL that a user typed into the credential: http or https, with or without a path prefix.
+ *
+ * @param service whose paths are appended
+ * @returns the URL without white space and trailing slash, ready to have the service's paths appended
+ * @throws UserError that says what is wrong with the value and what to enter instead
+ * @see docs/service.openapi.yaml, section 4: the base address
+ */
+export function parseBaseUrl(
+	value: unknown,
+	{ create, balance }: Pick<Service, 'create' | 'balance'> = SPECIFICATION,
+): string {
+	const text = typeof value === 'string' ? value.trim() : '';
+	if (text === '') {
+		throw ofBaseUrl('is empty', 'Enter the address of the service, e.g. https://api.example.com.');
+	}
+	// Without this test `localhost:8080` would be a URL whose scheme is `localhost`.
+	if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
+		throw ofBaseUrl(
+			'is not an address with https:// or http:// before it',
+			'Start it with https:// (or http:// inside your own network), e.g. https://api.example.com.',
+		);
+	}
+	const url = new URL(text);
+	if (url.username !== '' || url.password !== '') {
+		throw ofBaseUrl(
+			'contains a user name or password',
+			'Leave them out: the service is called with the API key alone.',
+		);
+	}
+	if (url.search !== '' || url.hash !== '') {
+		// The rest may be a key.
+		const [sign] = url.search || url.hash;
+		throw ofBaseUrl(`contains '${sign}'`, 'Remove this character and all that follows.');
+	}
+	const path = url.pathname.replace(/(?<!\/)\/+$/, '');
+	const endpoint = [create, balance].find((each) => path.endsWith(each));
+	if (endpoint === undefined) return url.origin + path;
+	throw ofBaseUrl(`ends in '${endpoint}'`, 'Leave that out: the node adds the endpoint by itself.');
+}
+
+/**
+ * Whether an address is the base URL or lies below it: the API key goes there, and nowhere else.
+ *
+ * @param baseUrl as `parseBaseUrl` returns it
+ */
+export const isBelow = (baseUrl: string, { origin, pathname }: URL): boolean =>
+	`${origin}${pathname}/`.startsWith(`${baseUrl}/`);
+
+/**
+ * Reads the API key that a user pasted into the credential.
+ *
+ * @returns the key without white space around it
+ * @throws UserError if the key is empty or cannot be sent in a header; the message never contains the key
+ * @see docs/service.openapi.yaml, section 5
+ */
+export function parseApiKey(value: unknown): string {
+	const key = typeof value === 'string' ? value.trim() : '';
+	if (key === '') {
+		throw ofApiKey('is empty', 'Paste the key of your account at the service.');
+	}
+	if (!/^[\x21-\x7e]+$/.test(key)) {
+		throw ofApiKey(
+			'contains white space or characters that no key has',
+			'Copy it again from your account.',
+		);
+	}
+	return key;
+}
 
 /**
  * Reads the fields of a credential.
@@ -39,14 +115,11 @@ export function readService(credential: ICredentialDataDecryptedObject): Service
 	const name = typeof chosen === 'string' ? chosen : JSON.stringify(chosen);
 	if (name === OTHER) return parseRow(text);
 	if (Object.hasOwn(SERVICES, name)) return { ...SPECIFICATION, ...SERVICES[name] };
-	throw new UserError(`The 'Service' of the Media Generation credential is '${name}'`, {
-		description:
-			"Choose one of the list. For a service that is not in the list choose 'Other' and describe it in 'Interface'.",
-	});
+	throw refusalOf('Service')(
+		`is '${name}'`,
+		"Choose one of the list. For a service that is not in the list choose 'Other' and describe it in 'Interface'.",
+	);
 }
-
-const refusal = (what: string, description: string) =>
-	new UserError(`The 'Interface' of the Media Generation credential ${what}`, { description });
 
 const START_AGAIN =
 	"Copy a row from the package's page on services, from the first { to the last }, and change what is different.";
@@ -102,23 +175,23 @@ const IN_PATHS = FIXED.filter((name) => name !== 'key' && name !== 'input');
  */
 function parseRow(text: unknown): Service {
 	const row = isRecord(text) ? text : parsedJson(String(text ?? ''));
-	if (!isRecord(row)) throw refusal('is not a JSON object', START_AGAIN);
+	if (!isRecord(row)) throw ofInterface('is not a JSON object', START_AGAIN);
 	const unknown = Object.keys(row).find((name) => !Object.hasOwn(FIELDS, name));
 	if (unknown !== undefined) {
 		const names = Object.keys(FIELDS).join(', ');
-		throw refusal(`has '${unknown}', which no row has`, `The fields of a row are: ${names}.`);
+		throw ofInterface(`has '${unknown}', which no row has`, `The fields of a row are: ${names}.`);
 	}
 	const lacking = ['create', 'read'].find((name) => row[name] === undefined);
-	if (lacking !== undefined) throw refusal(`has no '${lacking}'`, START_AGAIN);
+	if (lacking !== undefined) throw ofInterface(`has no '${lacking}'`, START_AGAIN);
 	for (const [name, [what, isSuch]] of Object.entries(FIELDS)) {
 		const value = row[name];
 		if (value === undefined) continue;
-		if (!isSuch(value)) throw refusal(`has a '${name}' that is not ${what}`, START_AGAIN);
+		if (!isSuch(value)) throw ofInterface(`has a '${name}' that is not ${what}`, START_AGAIN);
 		if (!isPath(value)) continue;
 		const wrong = placeholdersIn(value).find((each) => !IN_PATHS.includes(each));
 		if (wrong === undefined) continue;
 		const known = IN_PATHS.map((each) => `{${each}}`).join(', ');
-		throw refusal(`has {${wrong}} in '${name}'`, `A path may have: ${known}.`);
+		throw ofInterface(`has {${wrong}} in '${name}'`, `A path may have: ${known}.`);
 	}
 	return { ...SPECIFICATION, ...row } as Service;
 }

@@ -16,6 +16,8 @@ const CANCELLED = new Stopped();
 export const anyOf = (...signals: Array<AbortSignal | undefined>): AbortSignal =>
 	AbortSignal.any(signals.filter((signal) => signal !== undefined));
 
+export const MINUTE_MS = 60_000;
+
 /** The time of all waits. Tests replace both functions, so that hours take no time. */
 export const clock = {
 	/** Milliseconds since 1970. Within a process they never go back, even if the computer's date is changed. */

@@ -126,16 +126,13 @@ export class ItemError extends Error {
 	}
 }
 
-/** An error as plain data, as n8n stores it. */
-export type StoredError = Pick<ItemError, 'message' | 'description' | 'statusCode' | 'task'> & {
-	endsBatch?: boolean | undefined;
-};
-
 /** An error as n8n stores it: plain data, from which `errorOf` makes the error again. */
-export function storedError(error: ItemError): StoredError {
+export type StoredError = ItemErrorDetails & { message: string };
+
+export const storedError = (error: ItemError): StoredError => {
 	const { message, description, statusCode, task, endsBatch } = error;
-	return { message, description, statusCode, task, ...(endsBatch && { endsBatch }) };
-}
+	return { message, description, statusCode, task, endsBatch };
+};
 
 /** The error of plain data. */
 export const errorOf = (error: StoredError | undefined): ItemError =>

@@ -52,29 +52,19 @@ const TYPES: ReadonlyArray<[type: string, ...extensions: string[]]> = [
 	['text/plain', 'txt'],
 ];
 
-/** Other names for these types. */
+/** Other names for these types, which may have an `x-` before them. */
 const OTHER_NAMES = new Map([
-	['image/x-png', 'image/png'],
 	['image/jpg', 'image/jpeg'],
 	['image/pjpeg', 'image/jpeg'],
-	['image/x-jpeg', 'image/jpeg'],
-	['image/x-webp', 'image/webp'],
-	['video/x-m4v', 'video/mp4'],
+	['image/ms-bmp', 'image/bmp'],
+	['image/icon', 'image/vnd.microsoft.icon'],
+	['video/m4v', 'video/mp4'],
 	['audio/mp3', 'audio/mpeg'],
-	['audio/x-mp3', 'audio/mpeg'],
 	['audio/wave', 'audio/wav'],
-	['audio/x-wav', 'audio/wav'],
 	['audio/vnd.wave', 'audio/wav'],
-	['audio/x-m4a', 'audio/mp4'],
-	['audio/x-flac', 'audio/flac'],
-	['audio/x-aac', 'audio/aac'],
+	['audio/m4a', 'audio/mp4'],
 	['audio/aacp', 'audio/aac'],
-	['audio/x-aiff', 'audio/aiff'],
-	['audio/x-midi', 'audio/midi'],
-	['image/x-ms-bmp', 'image/bmp'],
-	['image/x-icon', 'image/vnd.microsoft.icon'],
-	['application/x-pdf', 'application/pdf'],
-	['application/x-zip-compressed', 'application/zip'],
+	['application/zip-compressed', 'application/zip'],
 	['application/srt', 'application/x-subrip'],
 	['text/srt', 'application/x-subrip'],
 ]);
@@ -133,7 +123,9 @@ export const TELLING_BYTES = 512;
 /** A media type in lower case, without its parameters, and under its registered name. */
 export function registeredType(label: string): string {
 	const type = label.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-	return OTHER_NAMES.get(type) ?? type;
+	const plain = type.replace('/x-', '/');
+	const isListed = TYPES.some(([listed]) => listed === plain);
+	return OTHER_NAMES.get(plain) ?? (isListed ? plain : type);
 }
 
 /**

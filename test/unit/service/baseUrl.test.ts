@@ -1,4 +1,4 @@
-import { parseApiKey, parseBaseUrl } from '../../../nodes/MediaGeneration/service/baseUrl';
+import { parseApiKey, parseBaseUrl } from '../../../nodes/MediaGeneration/service/readService';
 import { caught, visibleText } from '../support';
 
 const NO_SCHEME = ['api.example.com', 'localhost:8080', '//api.example.com'];
