@@ -70,7 +70,7 @@ export async function claimStart(context: IExecuteFunctions, taskId: string): Pr
 	const own = `execution ${executionIdOf(context)}`;
 	const isRetry = modeOf(context) === 'retry';
 	const tried = (nodeContext(context)[TRIED_KEY] ??= {}) as Tried;
-	if (!isRetry && tried[key] === 'inDoubt') throw inDoubt(taskId);
+	if (!isRetry && tried[key] === 'inDoubt') throw unknownStart(taskId);
 	const isThere = !isRetry && (await row.size()) > 0;
 	if (isThere && tried[key] === undefined) return await row.isOf(own);
 	// The log comes before the row: if the process is killed in between, n8n keeps nothing that names the task.
@@ -81,11 +81,11 @@ export async function claimStart(context: IExecuteFunctions, taskId: string): Pr
 	const isFirst = await row.insert([own]);
 	if (isRetry || isFirst !== undefined) return isRetry || isFirst === true;
 	tried[key] = 'inDoubt';
-	throw inDoubt(taskId);
+	throw unknownStart(taskId);
 }
 
 /** A second start cannot be taken back. A person can make up for a missing start. */
-const inDoubt = (taskId: string) =>
+const unknownStart = (taskId: string) =>
 	new UserError(`It is not known whether another execution has started for the task ${taskId}`, {
 		description:
 			'The database did not answer when this execution was to start. Look in the list of executions: has another execution started for this task? If not, use Retry execution on this one.',

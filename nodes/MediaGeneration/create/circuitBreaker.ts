@@ -201,14 +201,14 @@ export class CircuitBreaker {
 /** A refusal of the key is told by its status. Of the others the text decides, too. */
 function isLike(one: ServiceError, other: ServiceError): boolean {
 	if (one.statusCode !== other.statusCode) return false;
-	return !isToldByText(one) || textOf(one) === textOf(other);
+	return !isToldByText(one) || textWithoutIds(one) === textWithoutIds(other);
 }
 
 const isToldByText = ({ meaning, isWithoutId }: ServiceError): boolean =>
 	meaning.scope === 'item' || isWithoutId;
 
 /** The text of a refusal without the words that have a digit: ids and moments differ each time. */
-const textOf = ({ message }: ServiceError): string =>
+const textWithoutIds = ({ message }: ServiceError): string =>
 	message
 		.split(/\s+/)
 		.filter((word) => !/\d/.test(word))

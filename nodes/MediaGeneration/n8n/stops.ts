@@ -32,7 +32,7 @@ export function lookForStop(context: IExecuteFunctions): () => Promise<boolean> 
 	let last = Promise.resolve(false);
 	const ask = async (): Promise<boolean> => {
 		const begunAt = clock.now();
-		const found = await settled(isStopped(context, own));
+		const found = await settled(hasStoredStop(context, own));
 		const now = clock.now();
 		askAt = now + Math.max(PAUSE_MS, PAUSE_FACTOR * (now - begunAt));
 		// If n8n does not answer, the run goes on.
@@ -48,7 +48,7 @@ export function lookForStop(context: IExecuteFunctions): () => Promise<boolean> 
 }
 
 /** Whether n8n has stored a stop of this execution, if that is asked, or of an execution that waits for its end. */
-async function isStopped(context: IExecuteFunctions, own: boolean): Promise<boolean> {
+async function hasStoredStop(context: IExecuteFunctions, own: boolean): Promise<boolean> {
 	const id = executionIdOf(context) ?? '';
 	const { parentExecution: caller } = internalsOf(context).runExecutionData ?? {};
 	if (own && isStopOf(id, (await context.getExecutionDataById(id))?.resultData.error)) return true;

@@ -54,7 +54,7 @@ const askedFor = new WeakMap<IExecuteFunctions, Map<string, Promise<StoredExecut
 export async function storedTasks(context: IExecuteFunctions, id: string): Promise<StoredTask[]> {
 	const known = askedFor.get(context) ?? new Map<string, Promise<StoredExecution>>();
 	askedFor.set(context, known);
-	const reading = known.get(id) ?? readStored(context, id);
+	const reading = known.get(id) ?? readExecution(context, id);
 	known.set(id, reading);
 	return (await reading).tasks;
 }
@@ -63,7 +63,7 @@ export async function storedTasks(context: IExecuteFunctions, id: string): Promi
 export const executionsOf = async (context: IExecuteFunctions): Promise<StoredExecution[]> =>
 	await Promise.all([...(askedFor.get(context)?.values() ?? [])]);
 
-async function readStored(context: IExecuteFunctions, id: string): Promise<StoredExecution> {
+async function readExecution(context: IExecuteFunctions, id: string): Promise<StoredExecution> {
 	const inLog = `n8n's log names each task in a line with 'created task' and '(execution ${id},'. Enter these ids.`;
 	const read = await settled(context.getExecutionDataById(id));
 	const data = 'value' in read ? read.value : undefined;
@@ -106,7 +106,9 @@ function factsOf(data: IRunExecutionData) {
 
 /** What is read of an entry of a journal. */
 interface JournalEntry {
+	itemIndex?: number;
 	taskId?: string;
+	failed?: string[];
 	costUsd?: number;
 	state?: string;
 	end?: string;
@@ -131,20 +133,13 @@ const journalsOf = ({ executionData }: IRunExecutionData) =>
 		isRecord(kept) && isRecord(kept[JOURNAL]) ? { name: name.replace(/^node:/, ''), kept } : [],
 	);
 
-/** What the service and the user have written, which may name other tasks. */
-const NOT_OURS = ['input', 'plan', 'record', 'sent'];
-
+/** Of a task that is created again the failed one counts. */
 const inJournals = (data: IRunExecutionData): StoredTask[] =>
-	journalsOf(data).flatMap(({ kept }) => tasksIn(kept[JOURNAL]));
-
-function tasksIn(stored: unknown): StoredTask[] {
-	if (Array.isArray(stored)) return stored.flatMap(tasksIn);
-	if (!isRecord(stored)) return [];
-	const { taskId, itemIndex } = stored;
-	if (typeof taskId === 'string') return [{ taskId, item: numberOf(itemIndex) }];
-	const ours = Object.entries(stored).filter(([name]) => !NOT_OURS.includes(name));
-	return ours.flatMap(([, value]) => tasksIn(value));
-}
+	journalsOf(data)
+		.flatMap(({ kept }) => entriesIn(kept[JOURNAL]))
+		.flatMap(({ itemIndex, failed = [], taskId = failed.at(-1) }) =>
+			taskId === undefined ? [] : { taskId, item: numberOf(itemIndex) },
+		);
 
 const numberOf = (itemIndex: unknown) =>
 	typeof itemIndex === 'number' ? itemIndex + 1 : undefined;

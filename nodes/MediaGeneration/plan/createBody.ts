@@ -174,8 +174,8 @@ function withValuesIn(
 
 function withFiles(input: IDataObject, parameters: ItemParameters): IDataObject {
 	const byField = new Map<string, InputFile[]>();
-	for (const entry of entriesOf(parameters, 'files', 'file', 'Files')) {
-		const field = nameOf(entry.inputField, 'Name in the Model', 'Files');
+	for (const entry of rowsOf(parameters, 'files', 'file', 'Files')) {
+		const field = fieldNameOf(entry.inputField, 'Name in the Model', 'Files');
 		const files = findFiles(parameters, entry.binaryPropertyName, 'Input Data Field Name');
 		// `images` and `images[]` are one list.
 		const isSame = (other: string) => namesIn(other).join('.') === namesIn(field).join('.');
@@ -189,9 +189,9 @@ const CHOOSE_TYPE =
 	"Change its value, or choose the type of the value beside its name in 'Additional Fields'.";
 
 function withAdditionalFields(input: IDataObject, parameters: ItemParameters): IDataObject {
-	return entriesOf(parameters, 'additionalFields', 'assignments', 'Additional Fields').reduce(
+	return rowsOf(parameters, 'additionalFields', 'assignments', 'Additional Fields').reduce(
 		(all, entry) => {
-			const name = nameOf(entry.name, 'Name', 'Additional Fields');
+			const name = fieldNameOf(entry.name, 'Name', 'Additional Fields');
 			// A value that the item does not have is left out.
 			if (entry.value === undefined) return all;
 			if (entry.type === 'binary') {
@@ -209,7 +209,7 @@ function withAdditionalFields(input: IDataObject, parameters: ItemParameters): I
 }
 
 /** The rows of an option. @throws ItemError if it holds something else than rows, which would not be sent */
-function entriesOf(
+function rowsOf(
 	parameters: ItemParameters,
 	option: string,
 	list: string,
@@ -222,7 +222,7 @@ function entriesOf(
 	throw refused(label, 'not a list of rows', 'Remove this option, and add it again in the panel.');
 }
 
-function nameOf(value: unknown, label: string, option: string): string {
+function fieldNameOf(value: unknown, label: string, option: string): string {
 	if (isName(value)) return value.trim();
 	throw new ItemError(`One of the '${option}' has no name`, {
 		description: `Fill in '${label}' with the field of the model's input, e.g. seed, or delete the row.`,

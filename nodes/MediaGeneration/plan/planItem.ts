@@ -75,7 +75,7 @@ export async function planItem(
 			const creates = await planCreates(parameters, base, addresses);
 			return creates.map((plan, taskIndex) => ({ ...plan, taskIndex, isDry }));
 		}
-		const entries = await entriesIn(parameters);
+		const entries = await givenIds(parameters);
 		if (entries.length === 0) throw refused('Task ID', 'empty', WAY_OUT);
 		const isRedelivery = operation === 'redeliver';
 		const plan: Omit<ReadPlan, 'taskId'> = {
@@ -199,16 +199,16 @@ const WAY_OUT =
 	"Enter the task id that the service returned when the task was created, e.g. {{ $json.taskId }}, or several: a list, a text with commas or line breaks between them, or the copied JSON of items. For all tasks of an execution of this workflow: 'execution' and its number, e.g. execution 123.";
 
 /** What may be the id of a task, and the number of its item in the execution that was named. */
-type TaskEntry = { entry: unknown } & Pick<ReadPlan, 'item'>;
+type GivenId = { entry: unknown } & Pick<ReadPlan, 'item'>;
 
 /**
  * @returns the entries of *Task ID*, with the tasks of an execution in place of the execution
  * @throws ItemError if the value of an expression names an execution
  */
-async function entriesIn(parameters: ItemParameters): Promise<TaskEntry[]> {
+async function givenIds(parameters: ItemParameters): Promise<GivenId[]> {
 	const { context } = parameters;
 	const isFixed = !parameters.expression('taskId').includes('{{');
-	const all = entriesOf(parameters.value('taskId')).map(async (entry): Promise<TaskEntry[]> => {
+	const all = entriesGiven(parameters.value('taskId')).map(async (entry): Promise<GivenId[]> => {
 		const execution = executionIn(entry);
 		if (execution === undefined) return [{ entry }];
 		if (!isFixed) throw notFixed(execution);
@@ -231,17 +231,17 @@ const notFixed = (execution: string): ItemError =>
  * The entries of a list, of a text, or of items: as n8n copies them, `[{ "taskId": … }]`, also those of the error output,
  * of a run that was passed over, and as `$input.all()` has them.
  */
-function entriesOf(value: unknown): unknown[] {
-	if (Array.isArray(value)) return value.flatMap(entriesOf);
+function entriesGiven(value: unknown): unknown[] {
+	if (Array.isArray(value)) return value.flatMap(entriesGiven);
 	if (isRecord(value)) {
 		const { json, taskIds } = value;
 		const inside = isRecord(json) ? json : Array.isArray(taskIds) ? taskIds : undefined;
 		const taskId = taskIdIn(value);
-		return taskId === undefined && inside ? entriesOf(inside) : [taskId ?? value];
+		return taskId === undefined && inside ? entriesGiven(inside) : [taskId ?? value];
 	}
 	if (typeof value === 'string') {
 		const json = parsedJson(value);
-		return typeof json === 'object' ? entriesOf(json) : textsIn(value, /[,\r\n]/);
+		return typeof json === 'object' ? entriesGiven(json) : textsIn(value, /[,\r\n]/);
 	}
 	return value === undefined || value === null ? [] : [value];
 }

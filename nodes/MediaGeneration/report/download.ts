@@ -15,7 +15,7 @@ import { ItemError } from '../shared/itemError';
 import { extensionFor, isDataUri, mediaTypeOf } from '../shared/media';
 import { Semaphore, settled } from '../shared/promises';
 import {
-	beginningOf,
+	firstBytes,
 	brokeOff,
 	endingOf,
 	type MediaAnswer,
@@ -199,7 +199,7 @@ export class Downloader {
 	private async tryOnce(url: string, named: Named): Promise<Try> {
 		const opened = await openResult(this.context, url, this.openFile);
 		if ('trouble' in opened) return opened;
-		const begun = await withTimeLimit(settled(beginningOf(opened)), MINUTE_MS);
+		const begun = await withTimeLimit(settled(firstBytes(opened)), MINUTE_MS);
 		if (begun === undefined || 'error' in begun) return brokeOff(endingOf(opened, url), 0);
 		const refusal = await refusalOf(opened, url, begun.value);
 		return refusal ?? (await this.store(opened, url, begun.value, named));

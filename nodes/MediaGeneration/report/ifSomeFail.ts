@@ -108,7 +108,7 @@ export interface PaidTask {
 	credits?: number | null | undefined;
 }
 
-const meaningOf = ({ state, credits }: PaidTask): string =>
+const priceStateOf = ({ state, credits }: PaidTask): string =>
 	state === 'FAILURE' && (credits ?? 0) > 0 ? 'CHARGED' : (state ?? 'not read again');
 
 /** What a run has ordered. */
@@ -130,7 +130,7 @@ const isLeft = ({ tasks, unanswered = [] }: Ordered): boolean =>
  */
 export function describePaidTasks({ tasks, unanswered = [] }: Ordered): string | undefined {
 	const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
-		const ids = tasks.filter((task) => meaningOf(task) === meant).map(({ taskId }) => taskId);
+		const ids = tasks.filter((task) => priceStateOf(task) === meant).map(({ taskId }) => taskId);
 		if (ids.length === 0) return [];
 		const what = ids.length === 1 ? `1 task ${one}` : `${ids.length} tasks ${many}`;
 		return [`${what}${next}: ${ids.join(', ')}.`];

@@ -38,7 +38,7 @@ interface ByteStream extends AsyncIterable<Uint8Array> {
  * @returns so many bytes as tell what the file is; the whole file if it is shorter, and its stream has ended
  * @throws the error of a transfer that breaks off
  */
-export async function beginningOf(answer: MediaAnswer): Promise<Buffer> {
+export async function firstBytes(answer: MediaAnswer): Promise<Buffer> {
 	const { body } = answer;
 	if (Buffer.isBuffer(body)) return body;
 	// The words of a refusal are read as far as they come.

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { beginningOf, type FailedTask, reasonOf, type TaskRecord } from '../service/taskRecord';
+import { shownRecord, type FailedTask, reasonOf, type TaskRecord } from '../service/taskRecord';
 import { count, ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import { quoted } from '../shared/media';
@@ -30,7 +30,7 @@ export function failedTask(task: FailedTask, known: IDataObject, retry?: string)
 			? `Failed tasks are usually free, but the service says that it charged ${creditsConsumed} credits for this one: ask the service.`
 			: 'The task failed at the service, which is usually free.';
 	const why =
-		reason ?? `The task failed at the service, whose record begins: ${beginningOf(task.record)}`;
+		reason ?? `The task failed at the service, whose record begins: ${shownRecord(task.record)}`;
 	return new ItemError(why, {
 		description: [cost, retry, next].filter(Boolean).join(' '),
 		task: taskJson(task, known),

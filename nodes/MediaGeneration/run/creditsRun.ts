@@ -38,7 +38,7 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 			if (!context.continueOnFail()) throw failed.toNodeError(node, named);
 			item = failed.toItem(node, pairedItem);
 		}
-		if (isTool(context)) output.push({ ...item, json: toolAnswer(item.json) });
+		if (isTool(context)) output.push({ ...item, json: answerForAgent(item.json) });
 		else output.push(includesInput ? withInput(item, inputPart(input), node.onError) : item);
 	}
 	return output;
@@ -54,7 +54,7 @@ const inputPart = ({ json, ...input }: INodeExecutionData) =>
 	partOf({ ...input, json: without(json, 'balance') });
 
 /** The fields that an AI agent can use. */
-function toolAnswer({ record, ...answer }: IDataObject): IDataObject {
+function answerForAgent({ record, ...answer }: IDataObject): IDataObject {
 	return answer.balance === null ? { ...answer, record } : answer;
 }
 

@@ -47,7 +47,7 @@ export function endHints(
 		empty !== undefined && `${withoutStop(empty)}.`,
 		...(isTool ? [] : adviceOf(ends, hasErrorOutput)),
 		isBuilt && !isTrouble && nextStepsOf(ends),
-		unreached(left, baseUrl) ?? triggersOf(left),
+		unreached(left, baseUrl) ?? triggersTold(left),
 	];
 	const message = sentences.filter(Boolean).join(' ');
 	return message === '' ? [] : [hint(message, isTrouble ? 'warning' : 'info')];
@@ -206,7 +206,7 @@ function unreached(creates: readonly CreatePlan[], baseUrl: string): string | un
 }
 
 /** Says where the results appear if the items leave while their tasks are pending. */
-function triggersOf(creates: readonly CreatePlan[]): string | undefined {
+function triggersTold(creates: readonly CreatePlan[]): string | undefined {
 	const triggers = creates.flatMap(({ completion, webhookUrl }) => {
 		// A test URL takes one callback, which the editor shows.
 		if (completion !== 'trigger' || !webhookUrl || isTestAddress(webhookUrl)) return [];

@@ -68,7 +68,7 @@ export function estimateCostUsd(
 	const priced = pricedModel(model, models);
 	if (priced === undefined) return undefined;
 	const units = priced.unit === 'second' ? secondsIn(input) : 1;
-	const usd = roundUsd(units * resultsIn(input) * priced.priceUsd);
+	const usd = roundUsd(units * countOfResults(input) * priced.priceUsd);
 	return usd > 0 ? usd : undefined;
 }
 
@@ -109,10 +109,10 @@ const COUNT_DEPTH = 3;
  *
  * @returns NaN if nobody knows
  */
-const resultsIn = (input: IDataObject, depth = 1): number =>
+const countOfResults = (input: IDataObject, depth = 1): number =>
 	Object.entries(input).reduce((product, [name, value]) => {
 		if (isRecord(value))
-			return depth < COUNT_DEPTH ? product * resultsIn(value, depth + 1) : product;
+			return depth < COUNT_DEPTH ? product * countOfResults(value, depth + 1) : product;
 		const isCount = COUNT_NAMES.test(plainName(name)) && isScalar(value) && value !== '';
 		return isCount ? product * Math.max(1, toNumber(value) ?? NaN) : product;
 	}, 1);

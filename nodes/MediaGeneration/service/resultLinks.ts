@@ -70,7 +70,7 @@ function readLinks(value: unknown, origin: string | undefined, depth = 0): strin
 	if (typeof value === 'string') {
 		const isJson = /^\s*["[{]/.test(value);
 		const spoken = isJson ? parsedJson(value) : undefined;
-		return spoken === undefined ? linksIn(value, origin) : inside(spoken);
+		return spoken === undefined ? linksInText(value, origin) : inside(spoken);
 	}
 	if (!isRecord(value)) return [];
 	let files: string[] = [];
@@ -124,7 +124,7 @@ const dataUri = (base64: string, type = 'application/octet-stream') =>
 /** A comma is part of many links, and separates two links only before the begin of the second. */
 const SEPARATOR = /[\r\n]|[\s,;|](?=https?:\/\/|data:)/i;
 
-function linksIn(text: string, origin: string | undefined): string[] {
+function linksInText(text: string, origin: string | undefined): string[] {
 	const trimmed = text.trim();
 	if (isBase64File(trimmed)) return [dataUri(trimmed)];
 	const parts = /^data:/i.test(trimmed) ? [trimmed] : trimmed.split(SEPARATOR);

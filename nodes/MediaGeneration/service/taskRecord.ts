@@ -142,11 +142,11 @@ export function linksIn(results: unknown, baseUrl: string | undefined) {
 const MAX_QUOTED = 300;
 
 /** The beginning of a record, for a message about a task whose record says no reason. */
-export const beginningOf = (record: IDataObject): string =>
+export const shownRecord = (record: IDataObject): string =>
 	quoted(JSON.stringify(cutDataUris(record)), MAX_QUOTED);
 
 /**
  * What a record says of its task, for a warning about a success without results: the service's reason, or the beginning
  * of the record.
  */
-export const reasonOf = (record: IDataObject): string => findReason(record) ?? beginningOf(record);
+export const reasonOf = (record: IDataObject): string => findReason(record) ?? shownRecord(record);
