@@ -196,7 +196,6 @@ export class Journal {
 		Object.assign(this.node, { pausedUntil, breaker });
 	}
 
-	/** The entries of an item. */
 	entriesOf(itemIndex: number): TaskEntry[] {
 		return this.entries.filter((entry) => entry.itemIndex === itemIndex);
 	}
@@ -209,11 +208,6 @@ export class Journal {
 	/** Whether the run has a task, or may have one. */
 	get isBegun(): boolean {
 		return this.entries.some((entry) => entry.state === 'sent' || taskIdsIn(entry).length > 0);
-	}
-
-	/** The ids of the tasks that this run has created. */
-	ownTaskIds(): string[] {
-		return this.entries.flatMap((entry) => (entry.sent ? taskIdsIn(entry) : (entry.failed ?? [])));
 	}
 
 	/** To be called before the request leaves: without an answer the service may have taken the task. */

@@ -152,7 +152,6 @@ export function webhookBase(context: object): string | undefined {
 	return typeof base === 'string' && URL.canParse(base) ? new URL(base).href : undefined;
 }
 
-/** The settings of the workflow. */
 export const settingsOf = (context: FunctionsBase): Record<string, unknown> => ({
 	...context.getWorkflowSettings(),
 });

@@ -107,7 +107,6 @@ export const panelHints: NodeHint[] = [
 	},
 ];
 
-/** The operations of a resource. */
 export const operationField = (
 	resource: string,
 	operation: string,
@@ -122,7 +121,6 @@ export const operationField = (
 	options,
 });
 
-/** A number field with its bounds and its default. */
 export function numberField(displayName: string, name: keyof typeof NUMBERS): INodeProperties {
 	const { min = 0, max, fallback = 0 }: NumberBounds = NUMBERS[name];
 	return {
@@ -134,7 +132,6 @@ export function numberField(displayName: string, name: keyof typeof NUMBERS): IN
 	};
 }
 
-/** The collection *Options*. */
 export const optionsField = (options: INodeProperties[]): INodeProperties => ({
 	displayName: 'Options',
 	name: 'options',

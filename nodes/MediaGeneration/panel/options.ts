@@ -35,7 +35,6 @@ const sendFilesAs: INodeProperties = {
 	],
 };
 
-/** The options that add to the input of the model. */
 const inputOptions: INodeProperties[] = [
 	{
 		displayName: 'Additional Fields',

@@ -45,7 +45,6 @@ function mediaFields(
 	];
 }
 
-/** The operation and the fields of *Image*. */
 export const imageFields: INodeProperties[] = [
 	...mediaFields('image', {
 		description: 'Create an image from a text prompt',
@@ -60,7 +59,6 @@ export const imageFields: INodeProperties[] = [
 
 const showVideo = { resource: ['video'], operation: ['generate'] };
 
-/** The operation and the fields of *Video*. */
 export const videoFields: INodeProperties[] = [
 	...mediaFields('video', {
 		description: 'Create a video from a text prompt and a reference image',
@@ -118,7 +116,6 @@ export const videoFields: INodeProperties[] = [
 	{ ...modelFields, displayOptions: { show: showVideo } },
 ];
 
-/** The operations and the fields of *Task*. */
 export const taskFields: INodeProperties[] = [
 	operationField('task', 'create', [
 		{

@@ -31,7 +31,6 @@ export class InputFile {
 		this.preview = `${this.uriStart}… (${[data.fileName ?? 'a file', ...size].join(', ')})`;
 	}
 
-	/** The name in messages. */
 	get name(): string {
 		return typeof this.source === 'string' ? this.source : (this.data.fileName ?? 'file');
 	}

@@ -19,7 +19,6 @@ export interface RunSettings extends Pick<WaitPlan, 'suspendAfterMs' | 'limitAt'
 	/** *Max Tasks at the Same Time*. */
 	maxInFlight: number;
 	ifSomeFail: IfSomeFail;
-	/** Warnings for the user. */
 	warnings: string[];
 }
 

@@ -4,7 +4,6 @@ import { ItemError, shortened } from '../shared/itemError';
 import { isRecord } from '../shared/json';
 import type { ItemResult } from './taskItems';
 
-/** The option *If Some Items Fail*. */
 export type IfSomeFail = 'keep' | 'stop';
 
 /** The user's choice for failed items. */

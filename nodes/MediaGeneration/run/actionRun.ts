@@ -257,7 +257,6 @@ function throwStopping(
 	throw error.toNodeError(context.getNode(), named, describeStop(first, ordered));
 }
 
-/** The result of an entry. */
 function resultOf(journal: Journal, entry: TaskEntry): ItemResult {
 	const { plan, end, task, files, taskId, record, itemIndex } = entry;
 	if (plan === undefined) return withTask(errorOf(entry.error), journal, itemIndex);

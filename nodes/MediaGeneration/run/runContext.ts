@@ -68,8 +68,6 @@ export class RunContext {
 	/** Several items may name one task, and share a read of a moment ago. */
 	private readonly reads = new ExpiringCache<Promise<TaskRecord | undefined>>(MIN_READ_INTERVAL_MS);
 
-	private readonly ownIds: Set<string>;
-
 	/** @param startedAt when this turn began, milliseconds of the clock */
 	constructor(
 		readonly context: IExecuteFunctions,
@@ -111,7 +109,6 @@ export class RunContext {
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);
 		this.expectedCallbacks = new ExpectedCallbacks(context);
-		this.ownIds = new Set(journal.ownTaskIds());
 		// A mistake in the parameters stops the run before its first order. Later it is an error of its item.
 		const isMistake = !journal.isBegun && entries.some(({ plan }) => plan === undefined);
 		// For an AI agent the failure of its task is an answer, and not an error.
@@ -170,7 +167,6 @@ export class RunContext {
 
 	/** To be called when a task of an entry was created. */
 	noteOrdered(entry: TaskEntry): void {
-		if (entry.taskId !== undefined) this.ownIds.add(entry.taskId);
 		this.turn.noteLeft(entry, false);
 		this.holding.add(entry);
 		if (entry.plan && isAwaited(entry.plan)) this.waiting.add(entry);
@@ -192,7 +188,7 @@ export class RunContext {
 	}
 
 	/** What of the run concerns a task. */
-	viewOf({ plan, taskId = '', createdAt, until }: TaskEntry): RunView {
+	viewOf({ plan, sent, createdAt, until }: TaskEntry): RunView {
 		// Of a task that another run has created only its first read is known.
 		const bornAt = createdAt ?? (plan && until !== undefined ? until - timeOf(plan) : Infinity);
 		const patienceMs = plan?.kind === 'create' ? plan.patienceMs : Infinity;
@@ -204,7 +200,7 @@ export class RunContext {
 				? NO_CREDENTIAL
 				: (this.queue.refusal?.message ?? 'The service took no task'),
 			readIntervalMs: Math.max(readPauseMs(clock.now() - bornAt), READ_GAP_MS * this.waiting.size),
-			isOwn: plan?.kind === 'create' || isDelivered(plan) || this.ownIds.has(taskId),
+			isOwn: plan?.kind === 'create' || isDelivered(plan) || sent !== undefined,
 			turnStartedAt: this.turn.wentOnAt,
 			endsAt: this.settings.endsAt,
 			readsPausedUntil: this.window.pausedUntil,

@@ -27,7 +27,6 @@ import { isBelow, parseApiKey, readAccount } from './readService';
 import { ServiceError } from './serviceError';
 import type { Service } from './services';
 
-/** The name of the credential's type. */
 export const CREDENTIAL_TYPE = 'mediaGenerationApi';
 
 /** What calls the service: a run, or a webhook. */
@@ -38,7 +37,6 @@ export type Credential = ICredentialDataDecryptedObject;
 /** The service with one credential. */
 export interface Connection {
 	client: ServiceClient;
-	/** The row of the service. */
 	service: Service;
 	/** The API key, for signing callback addresses. It must reach no output, log or error. */
 	apiKey: string;

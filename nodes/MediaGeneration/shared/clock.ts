@@ -175,7 +175,6 @@ export class Alarm {
 		return { woken, wake };
 	}
 
-	/** Wakes all who wait. */
 	wakeAll(): void {
 		for (const { resolve } of this.waiters) resolve();
 		this.waiters.clear();

@@ -189,7 +189,6 @@ const BEGINNING = 64;
 /** Matches a data URI, and not a text whose first word is `Data:`. */
 const DATA_URI = /^\s*data:([\w.+-]+\/|[;,])/i;
 
-/** Whether a text is a data URI. */
 export const isDataUri = (text: string): boolean => DATA_URI.test(text);
 
 /** Deeper than any record; anything deeper is left as it is. */
