@@ -14,9 +14,8 @@ import { readInputExample } from '../nodes/MediaGeneration/service/inputExample'
 import { readModels } from '../nodes/MediaGeneration/service/money';
 import { isBelow, readAccount } from '../nodes/MediaGeneration/service/readService';
 import { SPECIFICATION } from '../nodes/MediaGeneration/service/services';
-import { anyOf } from '../nodes/MediaGeneration/shared/clock';
+import { anyOf, settled } from '../nodes/MediaGeneration/shared/clock';
 import { ItemError } from '../nodes/MediaGeneration/shared/itemError';
-import { settled } from '../nodes/MediaGeneration/shared/promises';
 
 /**
  * n8n's HTTP Request node calls the address `uri`, also in the requests for further pages. The package's own requests have

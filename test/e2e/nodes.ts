@@ -1,6 +1,6 @@
 import type { IConnections, IDataObject, INode, INodeParameters } from 'n8n-workflow';
 
-import { Semaphore } from '../../nodes/MediaGeneration/shared/promises';
+import { Semaphore } from '../../nodes/MediaGeneration/shared/clock';
 
 /** What the workflows of the tests are made of, beside the nodes of this package. */
 

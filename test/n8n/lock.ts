@@ -3,7 +3,7 @@ import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { settled } from '../../nodes/MediaGeneration/shared/promises';
+import { settled } from '../../nodes/MediaGeneration/shared/clock';
 
 /** Who has the lock refreshes it. A lock that is older was left behind by a process that was killed; milliseconds. */
 const STALE_MS = 15_000;

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-import { settled } from '../../nodes/MediaGeneration/shared/promises';
+import { settled } from '../../nodes/MediaGeneration/shared/clock';
 import { listen } from '../listen';
 
 export const HOST = '127.0.0.1';

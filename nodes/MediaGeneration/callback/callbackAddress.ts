@@ -17,7 +17,7 @@ import {
 	TOKEN_PARAMETER,
 } from '../shared/addresses';
 import { isRecord, without } from '../shared/json';
-import { settled } from '../shared/promises';
+import { settled } from '../shared/clock';
 
 /**
  * The address to give to the service as `webhook_url`.

@@ -8,10 +8,9 @@ import {
 import { MIN_READ_INTERVAL_MS, MODEL_PARAMETER } from '../service/client';
 import { connect, type Connection } from '../service/connect';
 import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from '../shared/addresses';
-import { clock, ExpiringCache, sleepUntil, withTimeLimit } from '../shared/clock';
+import { clock, ExpiringCache, settled, sleepUntil, withTimeLimit } from '../shared/clock';
 import { messageOf, writeLog } from '../shared/itemError';
 import { parsedJson } from '../shared/json';
-import { settled } from '../shared/promises';
 import { taskJson } from '../report/taskItems';
 import { ServiceError } from '../service/serviceError';
 import { type FinishedTask, hasEnded } from '../service/taskRecord';

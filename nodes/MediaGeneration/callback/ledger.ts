@@ -13,7 +13,7 @@ import { taskJson } from '../report/taskItems';
 import type { TaskRecord } from '../service/taskRecord';
 import { inTableOrder, writeLog } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { settled } from '../shared/promises';
+import { settled } from '../shared/clock';
 import { LedgerRow } from '../n8n/ledgerRow';
 import { comparableId } from '../service/answerFields';
 

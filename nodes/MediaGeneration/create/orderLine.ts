@@ -1,4 +1,4 @@
-import { settled } from '../shared/promises';
+import { settled } from '../shared/clock';
 import type { Ticket } from './accountLimits';
 import type { Refusal } from './circuitBreaker';
 

@@ -1,7 +1,6 @@
 import type { DeduplicationItemTypes, IExecuteFunctions } from 'n8n-workflow';
 
-import { clock, Stopped, withTimeLimit } from '../shared/clock';
-import { settled } from '../shared/promises';
+import { clock, settled, Stopped, withTimeLimit } from '../shared/clock';
 import { executionIdOf, internalsOf, runningNode } from './internals';
 import { digest, isRecord } from '../shared/json';
 

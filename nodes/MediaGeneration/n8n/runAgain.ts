@@ -1,6 +1,6 @@
 import type { IExecuteData, IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { settled } from '../shared/promises';
+import { settled } from '../shared/clock';
 import { internalsOf, stackEntry } from './internals';
 
 /** An entry of n8n's stack, with the input of a node that sleeps. */

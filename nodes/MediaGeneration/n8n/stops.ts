@@ -1,7 +1,6 @@
 import type { IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
 
-import { clock } from '../shared/clock';
-import { settled } from '../shared/promises';
+import { clock, settled } from '../shared/clock';
 import {
 	executionIdOf,
 	internalsOf,

@@ -2,7 +2,7 @@ import type { IDataObject, IExecuteFunctions, IRunExecutionData } from 'n8n-work
 
 import { ItemError, taskIdIn } from '../shared/itemError';
 import { isRecord } from '../shared/json';
-import { settled } from '../shared/promises';
+import { settled } from '../shared/clock';
 import { internalsOf } from './internals';
 
 /*

@@ -1,8 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { settled } from '../shared/promises';
 import { internalsOf, modeOf, settingsOf } from './internals';
-import { clock } from '../shared/clock';
+import { clock, settled } from '../shared/clock';
 import { JOURNAL } from './storedExecution';
 
 /** n8n runs nodes one after the other. After a longer pause the execution was woken, or retried. */

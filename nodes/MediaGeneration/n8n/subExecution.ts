@@ -1,7 +1,6 @@
 import type { IExecuteFunctions, INode, INodeExecutionData, INodeParameters } from 'n8n-workflow';
 
-import { clock } from '../shared/clock';
-import { settled } from '../shared/promises';
+import { clock, settled } from '../shared/clock';
 import { settingsOf } from './internals';
 
 /** What a person sees who opens an execution that this node starts: the name of the workflow, and a note in Markdown. */

@@ -1,8 +1,7 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 import { randomUUID } from 'crypto';
 
-import { clock } from '../shared/clock';
-import { settled } from '../shared/promises';
+import { clock, settled } from '../shared/clock';
 import { executionIdOf, isSupplied, runNumber, stopSignal } from './internals';
 import { LedgerRow } from './ledgerRow';
 

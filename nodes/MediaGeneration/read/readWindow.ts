@@ -1,7 +1,6 @@
 import { MIN_READ_INTERVAL_MS, RequestGap } from '../service/client';
 import type { ServiceError } from '../service/serviceError';
-import { clock, sleepUntil } from '../shared/clock';
-import { Semaphore, settled } from '../shared/promises';
+import { clock, Semaphore, settled, sleepUntil } from '../shared/clock';
 
 /** So many reads are under way at once at first. */
 const FIRST_SIZE = 4;

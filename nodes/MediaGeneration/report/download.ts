@@ -6,15 +6,17 @@ import { resultIndexes, type TaskRecord } from '../service/taskRecord';
 import {
 	clock,
 	MINUTE_MS,
+	Semaphore,
+	settled,
 	sleepUntil,
 	Stopped,
 	unlessStalled,
 	withTimeLimit,
 } from '../shared/clock';
-import { ItemError } from '../shared/itemError';
+import { ItemError, messageOf } from '../shared/itemError';
 import { extensionFor, isDataUri, mediaTypeOf } from '../shared/media';
-import { Semaphore, settled } from '../shared/promises';
 import {
+	AGAIN,
 	firstBytes,
 	brokeOff,
 	endingOf,
@@ -23,7 +25,7 @@ import {
 	refusalOf,
 	type Trouble,
 } from './mediaHost';
-import { explainStorage, fileName, isStorageFull } from './resultFile';
+import { fileName } from './taskItems';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;
@@ -257,4 +259,22 @@ export class Downloader {
 		);
 		return { trouble: empty, isOfLink: true };
 	}
+}
+
+/** n8n's setting for the largest file in its database: 512 MiB by default, 1024 MiB at most. */
+const DATABASE_LIMIT = 'N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE';
+
+/** The error codes of a full disk. */
+const isStorageFull = (error: unknown) =>
+	error instanceof Error &&
+	'code' in error &&
+	['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES'].includes(String(error.code));
+
+/** The advice if the file arrived and n8n's own storage refused it. */
+function explainStorage(error: unknown): string {
+	const said = messageOf(error);
+	const next = said.includes(DATABASE_LIMIT)
+		? `Raise ${DATABASE_LIMIT} (in MiB, at most 1024), or set N8N_DEFAULT_BINARY_DATA_MODE to 'filesystem' or 's3': n8n keeps files in its database here, up to a limit.`
+		: `n8n's storage of files did not take the file: ${said.slice(0, 200)}. See N8N_DEFAULT_BINARY_DATA_MODE.`;
+	return `${next} ${AGAIN}`;
 }

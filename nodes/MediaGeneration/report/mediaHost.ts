@@ -5,10 +5,9 @@ import { closeAnswer, type OpenAnswer, openInTime, readAnswer } from '../service
 import type { OpenFile } from '../service/connect';
 import { classifyAnswer, wordsOf } from '../service/meaning';
 import { forbiddenAddress } from '../shared/addresses';
-import { anyOf } from '../shared/clock';
+import { anyOf, settled } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
 import { isDataUri, quoted, registeredType, TELLING_BYTES, typesOf } from '../shared/media';
-import { settled } from '../shared/promises';
 
 /** The way out: a node that stops has no output with the result URLs. */
 export const AGAIN =

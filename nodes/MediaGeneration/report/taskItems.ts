@@ -1,6 +1,7 @@
 import type { IBinaryData, IBinaryKeyData, IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { isTool } from '../n8n/internals';
+import { layersOf } from '../service/answerFields';
 import { creditsIn, resultIndexes, type TaskRecord } from '../service/taskRecord';
 import { inTableOrder, type ItemError } from '../shared/itemError';
 import { isRecord, isSame, plainName, toNumber } from '../shared/json';
@@ -166,4 +167,55 @@ const RANKS = [/prompt/, /^(data|task)$/, /^(input|model|param|meta|setting|opti
 function rankOf(name: string): number {
 	const rank = RANKS.findIndex((pattern) => pattern.test(plainName(name)));
 	return rank === -1 ? RANKS.length : rank;
+}
+
+/** How much of a prompt stands in a name, characters. */
+const PROMPT_CHARACTERS = 40;
+
+/** How much of a prompt is looked at. */
+const PROMPT_LOOKED_AT = 400;
+
+/** How many signs of the task id stand in a name: they tell files of the same prompt apart. */
+const ID_SIGNS = 4;
+
+/**
+ * The beginning of the names of a task's files: the number of the item, the first words of the prompt, and a few signs of
+ * the task id. The names have no characters that a file system may refuse.
+ *
+ * @param record the service's record of the task
+ * @param sent the fields of the item, with the `input` that was sent; the record may repeat it
+ * @param number tells the task among the tasks of its run
+ */
+export function fileStem(
+	taskId: string,
+	record: IDataObject,
+	sent: IDataObject = {},
+	number?: string,
+): string {
+	const prompt = [sent, ...layersOf(record)].map(promptIn).find((each) => each !== undefined);
+	const id = wordsIn(taskId).at(-1)?.slice(-ID_SIGNS);
+	const parts = [number, firstWords(prompt ?? ''), id];
+	return parts.filter(Boolean).join('-') || 'result';
+}
+
+/** @param index the number of the result among the results of its task, from 0; undefined if it is the only one */
+export const fileName = (stem: string, index: number | undefined, extension: string | undefined) =>
+	[index === undefined ? stem : `${stem}-${index + 1}`, extension].filter(Boolean).join('.');
+
+function promptIn({ prompt, input }: IDataObject): string | undefined {
+	if (typeof prompt === 'string') return prompt;
+	return isRecord(input) && typeof input.prompt === 'string' ? input.prompt : undefined;
+}
+
+const wordsIn = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+
+/** Whole words, unless the first word alone is longer. */
+function firstWords(prompt: string): string {
+	const [first = '', ...others] = wordsIn(prompt.slice(0, PROMPT_LOOKED_AT).normalize());
+	let words = [...first].slice(0, PROMPT_CHARACTERS).join('');
+	for (const word of others) {
+		if (words.length + 1 + word.length > PROMPT_CHARACTERS) break;
+		words += `-${word}`;
+	}
+	return words;
 }

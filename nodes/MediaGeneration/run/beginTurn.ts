@@ -6,9 +6,8 @@ import { noteWoken, whenEndIsStored } from '../n8n/stretch';
 import { askUntilAnswered } from '../n8n/ledgerRow';
 import { TurnRow } from '../n8n/turnRow';
 import { isNearLimit } from '../plan/planWait';
-import { clock } from '../shared/clock';
+import { clock, settled } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { settled } from '../shared/promises';
 import { suspend } from './endTurn';
 import { hint } from './runHints';
 

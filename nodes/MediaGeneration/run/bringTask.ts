@@ -8,14 +8,12 @@ import {
 	type TaskPlan,
 } from '../plan/planTypes';
 import { PassingTrouble } from '../report/download';
-import { fileStem } from '../report/resultFile';
-import { taskJson } from '../report/taskItems';
+import { fileStem, taskJson } from '../report/taskItems';
 import { MIN_READ_INTERVAL_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { hasEnded, withoutFiles } from '../service/taskRecord';
-import { clock, MINUTE_MS, Stopped, withTimeLimit } from '../shared/clock';
+import { clock, MINUTE_MS, settled, Stopped, withTimeLimit } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
-import { settled } from '../shared/promises';
 import { askLedger, deliver, hasTimeToCome, sendAgain } from './deliver';
 import { isUnfinished } from './endTurn';
 import { deadlineOf, leavesAt, nextStep, noteRead, timeOf } from './nextStep';

@@ -12,9 +12,8 @@ import { hasStarted } from '../callback/ledger';
 import type { TaskEntry } from '../create/taskEntry';
 import { type DeliveredPlan, isDelivered } from '../plan/planTypes';
 import type { FinishedTask, TaskRecord } from '../service/taskRecord';
-import { clock, sleepUntil, Stopped } from '../shared/clock';
+import { clock, settled, sleepUntil, Stopped } from '../shared/clock';
 import { count, ItemError, messageOf, writeLog } from '../shared/itemError';
-import { settled } from '../shared/promises';
 import { NO_CREDENTIAL, type RunContext } from './runContext';
 
 /**

@@ -5,9 +5,8 @@ import { fail, isToOrder, ownFields, type TaskEntry } from '../create/taskEntry'
 import { endWithError, executionIdOf } from '../n8n/internals';
 import { leaveItems } from '../n8n/subExecution';
 import { describePaidTasks, type Ordered, type PaidTask } from '../report/ifSomeFail';
-import { clock, Stopped } from '../shared/clock';
+import { clock, settled, Stopped } from '../shared/clock';
 import { ItemError, messageOf, writeLog } from '../shared/itemError';
-import { settled } from '../shared/promises';
 import type { RunContext } from './runContext';
 import { whyNot } from '../create/createTask';
 import { sleepAndRunAgain } from '../n8n/runAgain';

@@ -20,9 +20,8 @@ import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import { SPECIFICATION } from '../service/services';
 import type { TaskRecord } from '../service/taskRecord';
-import { anyOf, clock, ExpiringCache } from '../shared/clock';
+import { anyOf, clock, ExpiringCache, settled } from '../shared/clock';
 import { messageOf, writeLog } from '../shared/itemError';
-import { settled } from '../shared/promises';
 import { type RunView, timeOf } from './nextStep';
 import { Turn } from './turn';
 

@@ -1,6 +1,5 @@
 import type { Stretch } from '../n8n/stretch';
-import { Alarm, clock, MINUTE_MS, withTimeLimit } from '../shared/clock';
-import { settled } from '../shared/promises';
+import { Alarm, clock, MINUTE_MS, settled, withTimeLimit } from '../shared/clock';
 
 /** How long a turn but the first lasts while something is left to order: n8n stores the run before its next look. */
 const LATER_TURN_MS = 55_000;

@@ -1,6 +1,5 @@
 import { isRecord, plainFields, toNumber } from '../shared/json';
-import { withTimeLimit } from '../shared/clock';
-import { settled } from '../shared/promises';
+import { settled, withTimeLimit } from '../shared/clock';
 
 /** Larger answers are not read to their end. Results that are data URIs stand in an answer. */
 const MAX_BYTES = 32 * 1024 ** 2;

@@ -1,10 +1,9 @@
 import type { IDataObject } from 'n8n-workflow';
 
 import { isOutOfReach, TOKEN_PARAMETER } from '../shared/addresses';
-import { clock } from '../shared/clock';
+import { clock, settled } from '../shared/clock';
 import { messageOf, withoutStop } from '../shared/itemError';
 import { cutDataUris, quoted } from '../shared/media';
-import { settled } from '../shared/promises';
 import { findServiceMessage, rootOf } from './answerFields';
 import type { Answer } from './boundedAnswer';
 import {

@@ -9,10 +9,9 @@ import type {
 
 import { stopSignal } from '../n8n/internals';
 import { forbiddenAddress } from '../shared/addresses';
-import { anyOf, clock, Stopped } from '../shared/clock';
+import { anyOf, clock, settled, Stopped } from '../shared/clock';
 import { findInChain, messageOf } from '../shared/itemError';
 import { isRecord, toNumber } from '../shared/json';
-import { settled } from '../shared/promises';
 import {
 	type Answer,
 	closeAnswer,

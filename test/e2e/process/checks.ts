@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { settled } from '../../../nodes/MediaGeneration/shared/promises';
+import { settled } from '../../../nodes/MediaGeneration/shared/clock';
 import { type Execution, until } from '../../n8n/client';
 import { prompts } from '../nodes';
 import { Run, statesOf, type Story, succeeded } from '../run';

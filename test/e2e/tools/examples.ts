@@ -1,6 +1,6 @@
 import type { ICredentialDataDecryptedObject, IDataObject, INode } from 'n8n-workflow';
 
-import { fileStem } from '../../../nodes/MediaGeneration/report/resultFile';
+import { fileStem } from '../../../nodes/MediaGeneration/report/taskItems';
 import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackAddress';
 import { listen } from '../../listen';
 import {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
-import { settled } from '../../../nodes/MediaGeneration/shared/promises';
+import { settled } from '../../../nodes/MediaGeneration/shared/clock';
 import { drop, holdBack, send, sendAnswer, sendBadly } from '../answers';
 import { ServiceError } from '../errors';
 import { answerOfRefusal, type ServiceModel } from '../model';

@@ -14,7 +14,7 @@ import {
 	type TestNode,
 	type TestWorkflow,
 } from '../../workflow/engine';
-import { settled } from '../../../nodes/MediaGeneration/shared/promises';
+import { settled } from '../../../nodes/MediaGeneration/shared/clock';
 import { caught } from '../support';
 
 const URL_OF_TRIGGER = `https://n8n.test${TRIGGER_PATH}`;

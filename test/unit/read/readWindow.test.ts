@@ -1,6 +1,5 @@
 import { ServiceError } from '../../../nodes/MediaGeneration/service/serviceError';
-import { Stopped } from '../../../nodes/MediaGeneration/shared/clock';
-import { settled } from '../../../nodes/MediaGeneration/shared/promises';
+import { settled, Stopped } from '../../../nodes/MediaGeneration/shared/clock';
 import { ReadWindow } from '../../../nodes/MediaGeneration/read/readWindow';
 import { SECOND } from '../../durations';
 import { RateLimiter } from '../../service/limits';

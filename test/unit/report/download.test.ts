@@ -3,7 +3,7 @@ import type { IBinaryData, IDataObject } from 'n8n-workflow';
 import nock from '../../nock';
 import { Readable } from 'node:stream';
 
-import { fileName, fileStem } from '../../../nodes/MediaGeneration/report/resultFile';
+import { fileName, fileStem } from '../../../nodes/MediaGeneration/report/taskItems';
 import { Downloader, PassingTrouble } from '../../../nodes/MediaGeneration/report/download';
 import { API_KEY, executeContext } from '../../workflow/engine';
 import type { TaskRecord } from '../../../nodes/MediaGeneration/service/taskRecord';
