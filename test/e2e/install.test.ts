@@ -8,6 +8,8 @@ import { demoFolder } from '../../scripts/start/editor';
 import { cacheFolder } from '../n8n/cache';
 import { freePort } from '../n8n/ports';
 import { chooseN8nVersion } from '../n8n/version';
+import { PUBLISHED } from '../service/standIns';
+import { type StandInServer, startStandIn } from '../service/standInServer';
 import { choose, type Editor, inEditor, openEditorOf } from './editor';
 import { openScene } from './scene';
 import { Stage } from './stage';
@@ -205,6 +207,56 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await editor.keep('videos');
 				expect(scene.tasks).toHaveLength(3);
 			}, 300_000);
+		});
+
+		describe('the first picture with kie.ai, as the page on services says', () => {
+			const KEY = 'key-of-this-account';
+			/** What kie.ai's page of a model shows: the body of a whole order. */
+			const EXAMPLE = {
+				model: 'bytedance/seedream',
+				callBackUrl: 'https://your-domain.com/api/callback',
+				input: { prompt: 'A cat', image_size: 'square_hd', enable_safety_checker: true },
+			};
+			let standIn: StandInServer;
+			beforeAll(async () => {
+				await scene.deleteCredentials();
+				const [kie] = PUBLISHED.filter(({ service }) => service === 'kie');
+				const { model } = EXAMPLE;
+				const order = (prompt: string) => ({
+					model,
+					input: { prompt, image_size: 'portrait_4_3' },
+				});
+				standIn = await startStandIn({ ...kie!, order }, KEY);
+			});
+			afterAll(() => standIn?.close());
+
+			test('the service is chosen by its name, and the picture has the size that was chosen', async () => {
+				await editor.add('Media Generation', 'Generate image');
+				await editor.firstCredential();
+				await editor.choose('service', 'kie.ai');
+				await editor.fill('apiKey', KEY);
+				await editor.dialog.getByText('Add Model').click();
+				await editor.fill('id', EXAMPLE.model);
+				await editor.fill('priceUsd', '0.03');
+				await editor.fill('inputExample', JSON.stringify(EXAMPLE));
+				// In the place of kie.ai, which this machine does not ask.
+				await editor.fill('baseUrl', standIn.url);
+				await editor.keep('kie, the credential');
+				await editor.get('credential-save-button').click();
+				await editor.dialog.waitFor({ state: 'hidden' });
+				expect(standIn.service.asked.map(({ path }) => path)).toContain('/api/v1/chat/credit');
+
+				await editor.chooseModel(EXAMPLE.model);
+				await editor.fill('prompt', 'x');
+				await editor.modelField('image_size').locator('input').first().fill('portrait_4_3');
+				await editor.execute();
+				await editor.showOutput('Binary');
+				await editor.get('ndv-view-binary-data').first().waitFor();
+				await editor.keep('kie, the picture');
+				await editor.outputHas('1 task, about 0.03 USD');
+				expect(standIn.service.unknown).toEqual([]);
+				expect(standIn.service.ids).toHaveLength(1);
+			}, 240_000);
 		});
 
 		describe('a workflow of an own, with mouse and keyboard, and not one brace', () => {

@@ -121,10 +121,10 @@ test('the reference has the default of every number, switch and text among the o
 /** What the pages say in numbers, and what decides it in the code. */
 const TOLD: Record<string, ReadonlyArray<readonly [said: string, line: string]>> = {
 	'docs/reference.md': [
-		['create 120 s', 'CREATE_TIMEOUT_MS = 120_000'],
+		['to an order 120 s', 'CREATE_TIMEOUT_MS = 120_000'],
 		['10 s more for each MB', 'LEAST_BYTES_PER_MS = 100'],
-		['read 30 s', 'READ_TIMEOUT_MS = 30_000'],
-		['At most 250 creates a second', 'REQUEST_GAP_MS = 4'],
+		['to a read 30 s', 'READ_TIMEOUT_MS = 30_000'],
+		['at most 250 orders a second', 'REQUEST_GAP_MS = 4'],
 		['A download: 2 GiB', 'MAX_DOWNLOAD_BYTES = 2 * 1024 ** 3'],
 		['60 s until the host answers', 'HOST_TIMEOUT_MS = 60_000'],
 		['at least 64 KiB a minute', 'LEAST_BYTES_A_MINUTE = 64 * 1024'],
@@ -169,6 +169,13 @@ test.each(Object.entries(TOLD))('the numbers in %s are those of the code', (page
 	const [text, code] = [read(page), sourceFiles.map(read).join('\n')];
 	const wrong = told.filter(([said, line]) => !text.includes(said) || !code.includes(line));
 	expect(wrong).toEqual([]);
+});
+
+test('an example costs on its page what it costs by the note on its canvas', () => {
+	const told = [...read('docs/examples.md').matchAll(/^\[(\S+)\]\(\S+\) \((\d\.\d+ USD)/gm)];
+	expect(told.length).toBeGreaterThan(10);
+	const wrong = told.filter(([, file, price = '?']) => !read(`examples/${file}`).includes(price));
+	expect(wrong.map(([line]) => line)).toEqual([]);
 });
 
 /** The messages that a page explains, each at the beginning of a line. */
