@@ -144,14 +144,15 @@ const TOLD: Record<string, ReadonlyArray<readonly [said: string, line: string]>>
 		['a quarter of the time waited', 'PART_OF_TIME_WAITED = 4'],
 		['about every quarter of an hour', 'LONGEST_SLEEP_MS = 15 * 60_000'],
 		['the node ends ten seconds before', 'LAST_MS = 10_000'],
-		['after a minute, 50 seconds', 'MCP_SECONDS = 50'],
+		['it waits 50 seconds', 'MCP_SECONDS = 50'],
 		['a result for a quarter of an hour', 'FINAL_AFTER_MS = 15 * 60_000'],
 		['larger than 1 MiB', 'MAX_BODY_BYTES = 1024 * 1024'],
 	],
 	'docs/money.md': [
 		['ends the batch after five seconds', 'NO_SERVICE_PATIENCE_MS = 5_000'],
-		['One to five refusals', 'MOST_ALIKE = 5'],
-		['five minutes of refusals', 'LONGEST_DISTURBANCE_MS = 5 * 60_000'],
+		['or five other refusals in a row', 'MOST_ALIKE = 5'],
+		['three answers 403 or 404', 'MOST_ALIKE_OF_KEY = 3'],
+		['up to five minutes', 'LONGEST_DISTURBANCE_MS = 5 * 60_000'],
 		['at least the next ten rows', 'LEAST_WINDOW = 10'],
 	],
 	'docs/service.md': [
