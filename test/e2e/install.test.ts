@@ -1,15 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import type { IDataObject } from 'n8n-workflow';
 import type { Locator, Page } from 'playwright-core';
 
 import { demoFolder } from '../../scripts/start/editor';
 import { cacheFolder } from '../n8n/cache';
 import { freePort } from '../n8n/ports';
 import { chooseN8nVersion } from '../n8n/version';
-import { PUBLISHED } from '../service/standIns';
-import { type StandInServer, startStandIn } from '../service/standInServer';
+import { PUBLISHED, type Published, StandIn } from '../service/standIns';
 import { choose, type Editor, inEditor, openEditorOf } from './editor';
 import { openScene } from './scene';
 import { Stage } from './stage';
@@ -97,6 +99,12 @@ async function drag(source: Locator, target: Locator): Promise<void> {
 	await target.hover();
 	await mouse.up();
 }
+
+/** A picture of one pixel. */
+const PICTURE = Buffer.from(
+	'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+	'base64',
+);
 
 /** A file that nobody looks into. */
 const frame = (name: string) => ({ name, mimeType: 'image/png', buffer: Buffer.from(name) });
@@ -217,18 +225,31 @@ describe("an n8n into which the README's commands have brought the package", () 
 				callBackUrl: 'https://your-domain.com/api/callback',
 				input: { prompt: 'A cat', image_size: 'square_hd', enable_safety_checker: true },
 			};
-			let standIn: StandInServer;
+			let standIn: StandIn;
+			let url: string;
+			const server = createServer((request, response) => {
+				let text = '';
+				request.on('data', (part: Buffer) => (text += part.toString()));
+				request.on('end', () => {
+					const { method = '', url: path = '', headers } = request;
+					if (path === '/1.png') return void response.end(PICTURE);
+					const body = text === '' ? undefined : (JSON.parse(text) as IDataObject);
+					const reply = standIn.answer(method, path, headers, body);
+					response.writeHead(reply.status, { 'content-type': 'application/json' });
+					response.end(JSON.stringify(reply.body));
+				});
+			});
 			beforeAll(async () => {
 				await scene.deleteCredentials();
-				const [kie] = PUBLISHED.filter(({ service }) => service === 'kie');
+				await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+				url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+				const kie = PUBLISHED.find(({ service }) => service === 'kie') as Published;
 				const { model } = EXAMPLE;
-				const order = (prompt: string) => ({
-					model,
-					input: { prompt, image_size: 'portrait_4_3' },
-				});
-				standIn = await startStandIn({ ...kie!, order }, KEY);
+				const input = (prompt: string) => ({ prompt, image_size: 'portrait_4_3' });
+				const order = (prompt: string) => ({ model, input: input(prompt) });
+				standIn = new StandIn({ ...kie, order }, KEY, { url: `${url}/1.png`, bytes: PICTURE });
 			});
-			afterAll(() => standIn?.close());
+			afterAll(() => server.close());
 
 			test('the service is chosen by its name, and the picture has the size that was chosen', async () => {
 				await editor.add('Media Generation', 'Generate image');
@@ -240,11 +261,11 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await editor.fill('priceUsd', '0.03');
 				await editor.fill('inputExample', JSON.stringify(EXAMPLE));
 				// In the place of kie.ai, which this machine does not ask.
-				await editor.fill('baseUrl', standIn.url);
+				await editor.fill('baseUrl', url);
 				await editor.keep('kie, the credential');
 				await editor.get('credential-save-button').click();
 				await editor.dialog.waitFor({ state: 'hidden' });
-				expect(standIn.service.asked.map(({ path }) => path)).toContain('/api/v1/chat/credit');
+				expect(standIn.asked.map(({ path }) => path)).toContain('/api/v1/chat/credit');
 
 				await editor.chooseModel(EXAMPLE.model);
 				await editor.fill('prompt', 'x');
@@ -254,8 +275,8 @@ describe("an n8n into which the README's commands have brought the package", () 
 				await editor.get('ndv-view-binary-data').first().waitFor();
 				await editor.keep('kie, the picture');
 				await editor.outputHas('1 task, about 0.03 USD');
-				expect(standIn.service.unknown).toEqual([]);
-				expect(standIn.service.ids).toHaveLength(1);
+				expect(standIn.unknown).toEqual([]);
+				expect(standIn.ids).toHaveLength(1);
 			}, 240_000);
 		});
 
