@@ -156,7 +156,7 @@ const TOLD: Record<string, ReadonlyArray<readonly [said: string, line: string]>>
 		['at least the next ten rows', 'LEAST_WINDOW = 10'],
 	],
 	'docs/service.md': [
-		['after five minutes of such answers', 'DENIED_MS = 5 * MINUTE_MS'],
+		['after five minutes of answers with 404', 'DENIED_MS = 5 * MINUTE_MS'],
 		['20 seconds more', 'LINKLESS_MS = 20_000'],
 	],
 	'docs/admin.md': [['within 90 seconds', 'LATER_TURN_MS = 55_000']],
