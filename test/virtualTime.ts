@@ -28,11 +28,6 @@ export class VirtualTime {
 		this.clock.setSystemTime(wall);
 	}
 
-	/** How many timers are to go off. */
-	get timersLeft(): number {
-		return this.clock.countTimers();
-	}
-
 	/** Lets so many milliseconds pass, with all that happens in them. */
 	async pass(ms: number): Promise<void> {
 		await this.clock.tickAsync(ms);

@@ -307,23 +307,6 @@ describe('in the editor', () => {
 			await editor.outputHas('1 task, about 0.05 USD');
 			expect(scene.tasks.map(({ record }) => record.input)).toEqual([{ prompt: 'A cat' }]);
 		}, 240_000);
-
-		test('another model asks anew, and an example that cannot be read is told in words', async () => {
-			await editor.add('Media Generation', 'Generate image');
-			await editor.chooseModel('acme/painter');
-			await editor.chooseValue('aspect_ratio', '16:9');
-			await editor.chooseModel('acme/sketcher');
-			await editor.modelField('lines').waitFor();
-			await editor.keep('another model');
-			// n8n empties what the other model had.
-			expect(await editor.modelField('aspect_ratio').locator('input').inputValue()).toBe('');
-			await editor.chooseModel('acme/broken');
-			await editor.panel.getByText("The input example of 'acme/broken'").waitFor();
-			await editor.keep('a broken example');
-			await editor.chooseModel('acme/silent');
-			await editor.panel.getByText('To choose the aspect ratio and the like here').waitFor();
-			await editor.keep('no example');
-		}, 240_000);
 	});
 
 	describe('with a credential', () => {
@@ -357,16 +340,6 @@ describe('in the editor', () => {
 			expect(await editor.widthOf(editor.output.locator('img'))).toBeGreaterThan(100);
 			await editor.closePanel();
 			expect(await shown(editor.node('Generate image'))).toContain('image: generate');
-		});
-
-		test('a task that fails shows its reason, its id and what to do', async () => {
-			scene.service.configure({ outcome: 'FAILURE', failureMessage: 'The prompt is not allowed.' });
-			await addImage();
-			await editor.execute();
-			await editor.outputHas('The prompt is not allowed');
-			const [taskId = ''] = scene.taskIds;
-			expect(await shown(editor.output)).toContain(taskId);
-			expect(await shown(editor.output)).toContain('Change the prompt or the input');
 		});
 
 		test('a run that sleeps after a short hold shows on the canvas that it waits, says in its panel how far it is, and goes on there, also where the node had another name meanwhile', async () => {
@@ -405,33 +378,6 @@ describe('in the editor', () => {
 			const executions = await client.listExecutions();
 			expect(executions.filter(({ mode }) => mode !== 'manual')).toEqual([]);
 		}, 600_000);
-
-		test('a run that is stopped asleep gives its results to Wait for Task, by the number of its execution', async () => {
-			scene.service.configure({ latencyMs: 3_600_000 });
-			await addImage();
-			await editor.addOption('Sleep After (Minutes)');
-			await editor.fill('suspendAfter', '0.05');
-			await editor.execute();
-			await editor.outputHas(/enter 'execution \d+' as 'Task ID'/);
-			const [execution = ''] = /execution \d+/.exec(await editor.output.innerText()) ?? [];
-			await editor.closePanel();
-			await editor.get('stop-execution-button').click();
-			await until('the stop', 30_000, async () => {
-				const [last] = await scene.client.listExecutions();
-				return last?.status === 'canceled';
-			});
-			scene.service.complete(scene.taskIds[0] ?? '');
-			// No node is selected, so that the new one is connected to nothing.
-			await editor.page.mouse.click(700, 800);
-			await editor.add('Media Generation', 'Wait for task');
-			await editor.fill('taskId', execution);
-			await editor.outputHas('Leave this node connected to nothing');
-			await editor.execute();
-			await editor.showOutput('JSON');
-			await editor.outputHas('SUCCESS');
-			await editor.keep('fetched by the execution');
-			expect(scene.tasks).toHaveLength(1);
-		}, 300_000);
 
 		test('a trigger whose URL was copied starts for a callback, also for one that was lost at first', async () => {
 			await editor.add('Media Generation', 'On task succeeded');

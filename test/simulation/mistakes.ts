@@ -32,7 +32,7 @@ a retry of a run that was killed in its first turn → a retry of a killed first
 of several retries → each retry has the claim → run/beginTurn.ts → throw await goesOn(row, \`Another retry of execution \${execution}\`); → continue;
 after a stop → nobody asks for a stop of the caller → n8n/stops.ts → if (!own && !isCalled(context)) → if (!own)
 no retry lets the bare → the currently saved workflow lets the bare input out → n8n/runAgain.ts → data: { main: [ifPassedOver] }, → data: { main: [inputOfSleeper] },
-every item says → a task that is not finished counts as finished → run/nextStep.ts → if (!hasEnded(task) && !isLinkless → if (!isLinkless
+every item says → a task that is not finished counts as finished → run/nextStep.ts → if (!hasEnded(task) && !isLinkless → if (false && !isLinkless
 every run that waits goes on once → a run puts out its items when it goes to sleep → n8n/runAgain.ts → return [[]]; → return [ifPassedOver];
 every item comes out once → the items leave in another order → report/taskItems.ts → pairedItem: { item: itemIndex }, → pairedItem: { item: 0 },
 a caller that hangs up → the caller's minute is not known → plan/planWait.ts → const MCP_SECONDS = 50; → const MCP_SECONDS = 80;

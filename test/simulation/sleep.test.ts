@@ -42,7 +42,7 @@ describe.each(['one process', 'queue mode'] as const)('with n8n in %s', (n8n) =>
 		'%s may happen at any moment while a run goes to sleep (%s)',
 		async (what, _when, suspendAfter) => {
 			const history = asleep(n8n, suspendAfter);
-			const histories = upTo(120, 12).map((afterMs) => ({
+			const histories = upTo(120, 24).map((afterMs) => ({
 				...history,
 				salt: afterMs,
 				sleeps: [{ afterMs, what }],
@@ -55,12 +55,12 @@ describe.each(['one process', 'queue mode'] as const)('with n8n in %s', (n8n) =>
 	it.each(['anything', 'later turns'] as const)(
 		'n8n may be killed between any two steps of a run (%s), which is then retried',
 		async (of) => {
-			const histories = upTo(of === 'later turns' ? 60 : 40, 1).map((afterEffects) => ({
+			const histories = upTo(of === 'later turns' ? 60 : 40, 2).map((afterEffects) => ({
 				...asleep(n8n, of === 'later turns' ? 0 : 0.05),
 				salt: afterEffects,
 				kills: [0, 1, 2].map((process) => ({
 					...{ process, of, afterEffects },
-					...{ isSeen: afterEffects % 2 === 0, downMs: 1_000 },
+					...{ isSeen: afterEffects % 4 === 0, downMs: 1_000 },
 				})),
 			}));
 			await expectGreen(histories, / killed$/, 0.4);

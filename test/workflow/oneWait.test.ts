@@ -116,4 +116,19 @@ describe('a file that takes minutes holds up nothing but its own item', () => {
 		expect(on.created).toBe(count);
 		expect(longestGap()).toBeLessThanOrEqual(MINUTE);
 	});
+
+	it('a turn that goes on for it, and is killed: what its windows may have ordered is not ordered again', async () => {
+		slowDown(30, 4 * MINUTE);
+		const options = { maxInFlight: 4, suspendAfter: 1, downloadResults: true };
+		const run = await begin(imageNode(options, keepsGoing), images(150, 10));
+		let asleepAt = Infinity;
+		await passUntil(() => {
+			if (run.isAsleep) asleepAt = Date.now();
+			return Date.now() > asleepAt + 160 * SECOND;
+		});
+		await run.n8n.kill(run);
+		const retry = await run.retry();
+		await retry.end();
+		expect(new Set(on.inputs.map(({ prompt }) => prompt)).size).toBe(on.created);
+	});
 });
