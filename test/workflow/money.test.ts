@@ -8,7 +8,6 @@ import {
 	startWorkflow,
 	type TestNode,
 	type TestWorkflow,
-	TRIGGER,
 } from './engine';
 import {
 	fails,
@@ -117,15 +116,6 @@ describe('an account with a limit', () => {
 	});
 });
 
-it('a batch of 200 whose slowest task takes 8 s takes little longer', async () => {
-	const items = Array.from({ length: 200 }, (_, index) =>
-		item(`Prompt ${index}`, { latencyMs: 1000 + ((index * 7919) % 7001) }),
-	);
-	const { output } = await on.images(items, { maxInFlight: 200 });
-	expectAll(output, items);
-	expect(on.elapsed).toBeLessThan(11 * SECOND);
-});
-
 describe('where items leave at once', () => {
 	const returns = { parameters: { completion: 'return' } };
 	const reads = () => on.requests('GET', '/api/generate/');
@@ -172,24 +162,6 @@ it('has never more tasks unfinished than the user lets a wait have', async () =>
 	const firstEndsAt = (on.creates[0]?.at ?? 0) + 10 * SECOND;
 	expect(on.creates.filter(({ at }) => at < firstEndsAt)).toHaveLength(4);
 	expect(on.elapsed).toBeGreaterThan(30 * SECOND);
-});
-
-describe('a failure, where the node stops', () => {
-	it('gives the place of the failed task to no other', async () => {
-		on.service.configure({ concurrencyLimit: 1 });
-		const first = fails('a', { latencyMs: 5 * SECOND });
-		const { error } = await on.images([first, 'b', 'c', 'd'], { ...stops, maxInFlight: 5 });
-		expect(error?.message).toContain('Unsafe prompt (task ');
-		expect(on.taskIds).toHaveLength(1);
-	});
-
-	it('lets one create follow one that was not accepted: it shows whether the service takes others', async () => {
-		on.service.configure({ concurrencyLimit: 1 });
-		const bad = item('b', { createStatus: 400 });
-		const first = item('a', { latencyMs: 10 * SECOND });
-		await on.images([first, bad, 'c', 'd'], { ...stops, maxInFlight: 5 });
-		expect(on.taskIds).toHaveLength(2);
-	});
 });
 
 describe('Retry On Fail', () => {
@@ -239,11 +211,6 @@ describe('Retry On Fail', () => {
 		expect(field(output, 'state')).toEqual(['SUCCESS', 'FAILURE']);
 	});
 
-	it('says above the output what its last try says', async () => {
-		const ran = await on.images([item('a', late())], givesUp, threeTries);
-		expect(ran.hints).toEqual(['1 task, about 0.08 USD, 8 credits.']);
-	});
-
 	describe('where the expressions give something else each time', () => {
 		const additionalInput =
 			'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}';
@@ -259,29 +226,6 @@ describe('Retry On Fail', () => {
 			expect(field(output, 'taskId')).toEqual(on.taskIds);
 			const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
 			expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
-		});
-
-		it('puts out the reference that the trigger has, too', async () => {
-			jest.restoreAllMocks();
-			const node = { ...threeTries, parameters: { completion: 'trigger' } };
-			const items = ['a', item('b', { createStatus: 400 })];
-			const reference = '={{ Math.random() }}';
-			const { output } = await on.images(items, { reference }, node, { triggers: [TRIGGER] });
-			const { searchParams } = new URL(on.tasks[0]?.webhookUrl ?? '');
-			expect(output[0]?.json.reference).toBe(searchParams.get('reference'));
-		});
-
-		it('and cannot be read any more waits for the task all the same', async () => {
-			jest.spyOn(Math, 'random').mockImplementation(() => (on.creates.length > 0 ? 0.9 : 0.1));
-			const node = imageNode(
-				{ additionalInput: '={{ Math.random() < 0.5 ? $json.input : "oops" }}', timeout: 4 },
-				{ ...threeTries, ...keepsGoing },
-			);
-			const input = JSON.stringify({ simulate: { latencyMs: 10 * SECOND } });
-			const { output } = await on.run(node, [{ json: { prompt: 'a', input } }]);
-			jest.restoreAllMocks();
-			expect(output).toMatchObject([{ json: { taskId: on.taskIds[0], state: 'SUCCESS' } }]);
-			expect(on.creates).toHaveLength(1);
 		});
 	});
 

@@ -30,17 +30,6 @@ function handOut({ row }: StoredRun, data: string): void {
 	Object.assign(row, { data, waitTill: Date.now() });
 }
 
-it('the state of the turn before orders nothing twice, and costs no item', async () => {
-	const options = { suspendAfter: 1, maxInFlight: 4 };
-	const run = await on.start(imageNode(options, keepsGoing), images(24, 20));
-	const { data } = run.row;
-	await run.wake();
-	handOut(run, data);
-	const { output } = await run.end();
-	expect(on.created).toBe(24);
-	expect(errorsIn(output)).toEqual([]);
-});
-
 it.each<IDataObject>([{ suspendAfter: 1, maxInFlight: 4 }, { suspendAfter: 0 }])(
 	'each older state, handed out after each later sleep, orders nothing twice (%j)',
 	async (options) => {

@@ -117,13 +117,4 @@ describe('in a loop', () => {
 		expect(errors(run)).toEqual([]);
 		expect(on.created).toBe(21);
 	});
-
-	it('a wrong key costs each round one order', async () => {
-		on.service.configure({ createStatus: { status: 401, body: { error: 'invalid api key' } } });
-		const run = loop(3, 7).begin();
-		await atEnd(run);
-		expect(errors(run)).toHaveLength(21);
-		expect(on.creates.length).toBeLessThanOrEqual(9);
-		expect(on.elapsed).toBeLessThan(5 * SECOND);
-	});
 });

@@ -1,6 +1,5 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { LedgerRow } from '../../nodes/MediaGeneration/n8n/ledgerRow';
 import { ServiceClient } from '../../nodes/MediaGeneration/service/client';
 import { ServiceError } from '../../nodes/MediaGeneration/service/serviceError';
 import { clock, Stopped } from '../../nodes/MediaGeneration/shared/clock';
@@ -20,7 +19,6 @@ import {
 	stage,
 	threeTries,
 } from './support';
-import { EPOCH } from '../virtualTime';
 import { pass, passUntil } from './time';
 
 /** Runs that sleep and are woken, on n8n's own engine and in virtual time. */
@@ -90,14 +88,6 @@ it('says above the output how far the run is', async () => {
 	expect(hint).toContain('cost so far about 0.16 USD');
 });
 
-it('If Some Items Fail: stop leaves the failed item to On Error, when the others are finished', async () => {
-	const run = await asleep([slow('a'), fails('b')], { ifSomeFail: 'stop' });
-	const { error, description } = await run.end();
-	expect(error?.message).toContain('Unsafe prompt (task ');
-	for (const taskId of on.taskIds) expect(description).toContain(taskId);
-	expect(on.elapsed).toBeGreaterThanOrEqual(7 * MINUTE);
-});
-
 it('with 0 minutes n8n stores the run before its first create, and wakes it at once', async () => {
 	const run = await asleep([slow('a')], { suspendAfter: 0 });
 	expect(on.created).toBe(0);
@@ -122,22 +112,6 @@ it('nothing is evaluated into another order: an expression that gives something 
 	expect(on.created).toBe(2);
 	const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
 	expect(seeds).toEqual(on.tasks.map(({ record }) => record.input.seed));
-});
-
-it('a dry run that an expression gives in a later turn drops no task', async () => {
-	const run = await asleep([slow('a'), slow('b')], {
-		dryRun: `={{ Date.now() > ${EPOCH + 6 * MINUTE} }}`,
-	});
-	const { output } = await run.end();
-	expect(field(output, 'taskId')).toEqual(on.taskIds);
-	expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
-});
-
-it('each turn reads every task, and downloads what is finished', async () => {
-	const others = Array.from({ length: 9 }, (_, index) => slow(`p${index}`, 600));
-	const run = await asleep([...others, slow('early', 6)], { downloadResults: true });
-	while (on.elapsed < 9 * MINUTE) await run.wake();
-	expect(fetched()).toHaveLength(1);
 });
 
 it.each([
@@ -228,22 +202,6 @@ it('Retry On Fail comes to its end, although n8n counts its tries anew when it w
 describe('a batch that takes several turns', () => {
 	const many = (count: number) =>
 		Array.from({ length: count }, (_, index) => item(`p${index}`, { latencyMs: 40 * SECOND }));
-
-	it('is created in the order of the items', async () => {
-		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
-		const { output } = await run.end();
-		expect(on.inputs.map(({ prompt }) => prompt)).toEqual(many(60).map(({ prompt }) => prompt));
-		expect(field(output, 'taskId')).toEqual(on.taskIds);
-	});
-
-	it('a store that fails for a moment puts nothing in doubt', async () => {
-		const run = await asleep(many(3), { suspendAfter: 1, maxInFlight: 1 });
-		const asks = jest.spyOn(LedgerRow.prototype, 'size').mockRejectedValueOnce(new Error('busy'));
-		const { output } = await run.end();
-		expect(asks).toHaveBeenCalled();
-		asks.mockRestore();
-		expect(field(output, 'state')).toEqual(Array(3).fill('SUCCESS'));
-	});
 
 	it('retried while it sleeps: n8n wakes it all the same, and it creates nothing more', async () => {
 		const run = await asleep(many(60), { suspendAfter: 1, maxInFlight: 10 });
