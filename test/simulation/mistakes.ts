@@ -19,7 +19,7 @@ no minute passes → a run with orders left sleeps as long as others → read/re
 a batch takes at most → half of the places are used → create/createQueue.ts → if (underWay + unfinished >= most || → if (underWay + unfinished >= most / 2 ||
 no item is lost → the first refusal of an item is its last → create/circuitBreaker.ts → if (before === undefined) { → if (before === undefined) return 'its own'; if (false) {
 a stretch of 5xx → a run does not rest after orders in doubt → create/circuitBreaker.ts → const MOST_DOUBTS = 3; → const MOST_DOUBTS = 300;
-n8n's time limit → the node knows of no time limit → run/nextStep.ts → Math.min(view.endsAt, view.hangsUp ? until : Infinity) → (view.hangsUp ? until : Infinity)
+n8n's time limit → the node knows of no time limit → plan/planWait.ts → endsAt: limitAt - lastMs }; → endsAt: Infinity };
 no task is read twice → a task is read again before the interval is over → run/nextStep.ts → dueAt: now + readIntervalMs }, → dueAt: now + 300 },
 a refused create waits → the pause that the service asks for is forgotten → create/createQueue.ts → this.keepTo(now + error.retryAfterMs, true); → this.keepTo(now, true);
 a task of which the service says → what the service says of a task is never believed → run/nextStep.ts → denied.ms < DENIED_MS → true
@@ -30,7 +30,7 @@ a run that is awake for longer → the time awake of a loop begins anew in each 
 what n8n has stored goes on → a retry of any killed execution is refused → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost → if (journal.beginning === 'retry') throw LOST; await refuseLost
 a retry of a run that was killed in its first turn → a retry of a killed first turn orders again → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost(context, journal); → ;
 of several retries → each retry has the claim → run/beginTurn.ts → throw await goesOn(row, \`Another retry of execution \${execution}\`); → continue;
-after a stop → nobody asks for a stop of the caller → n8n/stops.ts → if (!own && !isCalled(context)) → if (!own)
+after a stop → nobody hears of a stop → n8n/internals.ts → internalsOf(context).getExecutionCancelSignal?.(); → undefined;
 no retry lets the bare → the currently saved workflow lets the bare input out → n8n/runAgain.ts → data: { main: [ifPassedOver] }, → data: { main: [inputOfSleeper] },
 every item says → a task that is not finished counts as finished → run/nextStep.ts → if (!hasEnded(task) && !isLinkless → if (false && !isLinkless
 every run that waits goes on once → a run puts out its items when it goes to sleep → n8n/runAgain.ts → return [[]]; → return [ifPassedOver];
