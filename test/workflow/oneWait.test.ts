@@ -72,6 +72,17 @@ it('while something is left to order, each later turn lasts 55 s, and begins at 
 	}
 });
 
+it('a turn orders its window and no more: ten at first, then twice what the turn before has ordered', async () => {
+	const run = await on.start(imageNode({ suspendAfter: 0, maxInFlight: 100 }), images(100, 30));
+	const orders: number[] = [];
+	for (let turn = 0; turn < 3; turn++) {
+		const before = on.created;
+		await run.wake();
+		orders.push(on.created - before);
+	}
+	expect(orders).toEqual([10, 20, 40]);
+});
+
 it('a night takes at most 1.1 times what it takes without a sleep', async () => {
 	const run = await begin(imageNode({}, keepsGoing), images(240, 50));
 	const from = on.elapsed;
