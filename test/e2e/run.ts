@@ -108,10 +108,10 @@ export class Run {
 	}
 
 	/** What *Get* brings for the number of this execution, by a new node of the same workflow: it runs in place of the others. */
-	async fetched(): Promise<{ items: IDataObject[]; hints: string[] }> {
+	async fetched(execution = this.id): Promise<{ items: IDataObject[]; hints: string[] }> {
 		const { client } = this.scene;
 		const { nodes } = await client.getWorkflow(this.workflowId);
-		const parameters = { resource: 'task', operation: 'get', taskId: `execution ${this.id}` };
+		const parameters = { resource: 'task', operation: 'get', taskId: `execution ${execution}` };
 		const fetch = this.scene.media(parameters, { name: 'Fetch' });
 		const changed = { nodes: [...nodes, fetch], connections: { Start: { main: to('Fetch') } } };
 		await client.updateWorkflow(this.workflowId, changed);

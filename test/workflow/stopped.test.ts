@@ -27,7 +27,7 @@ async function stopped(items: INodeExecutionData[], isReady: (run: StoredRun) =>
 	return run.n8n;
 }
 
-it('a stop of an awake run leaves item number, id and state of each task, and of an order without an answer', async () => {
+it('a stop of an awake run leaves item number, id and state of each task, and of an order without an answer, and Get reads it by its number', async () => {
 	const logged = jest.spyOn(executeContext().logger, 'info');
 	const items = prompts('a', ...many(2, 60 * MINUTE), item('lost', { createStatus: 504 }));
 	const n8n = await stopped(items, () => on.elapsed > 20 * SECOND);
@@ -40,6 +40,15 @@ it('a stop of an awake run leaves item number, id and state of each task, and of
 		expect.stringMatching(new RegExp(`created task ${first} \\(execution .*, item 1\\)`)),
 	);
 	logged.mockRestore();
+	const left = n8n.rows.find(({ caller }) => caller !== undefined);
+	const getRunExecutionData = async () => await Promise.resolve(fromStored(left!.data));
+	const parameters = { resource: 'task', operation: 'get', taskId: 'execution 2', options: {} };
+	const { output } = await on.run({ parameters }, undefined, { host: { getRunExecutionData } });
+	expect(jsonOf(output).map(({ taskId, item }) => [item, taskId])).toEqual([
+		[1, first],
+		[2, second],
+		[3, third],
+	]);
 	expect(leftIn(n8n)).toEqual([
 		{
 			status: 'success',

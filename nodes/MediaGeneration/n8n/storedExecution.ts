@@ -1,9 +1,10 @@
 import type { IDataObject, IExecuteFunctions, IRunExecutionData } from 'n8n-workflow';
 
 import { ItemError, taskIdIn } from '../shared/itemError';
-import { isRecord } from '../shared/json';
+import { isRecord, toNumber } from '../shared/json';
 import { settled } from '../shared/clock';
 import { internalsOf } from './internals';
+import { START } from './subExecution';
 
 /*
  * Reads what n8n has stored of another execution: the contexts of its nodes, and their outputs. n8n lets a node read any
@@ -72,7 +73,7 @@ async function readExecution(context: IExecuteFunctions, id: string): Promise<St
 			description: `Take the number from the list of executions of this workflow. n8n may have deleted the execution, or its data. ${inLog}`,
 		});
 	}
-	const stored = [...inJournals(data), ...inOutputs(context, data)];
+	const stored = [...inJournals(data), ...inOutputs(context, data), ...tasksOfNode(data, START)];
 	if (stored.length > 0 && !isOfWorkflow(context, data)) {
 		throw new ItemError(`Execution ${id} is an execution of another workflow`, {
 			description:
@@ -159,7 +160,9 @@ const tasksOfNode = ({ resultData }: IRunExecutionData, name: string): StoredTas
 		.flatMap(({ json, pairedItem }) => {
 			const taskId = taskIdIn(json);
 			const { item }: IDataObject = isRecord(pairedItem) ? pairedItem : {};
-			return typeof taskId === 'string' ? { taskId, item: numberOf(item) } : [];
+			// What a stop leaves has the number of the item itself.
+			const number = name === START ? (toNumber(json.item) ?? undefined) : numberOf(item);
+			return typeof taskId === 'string' ? { taskId, item: number } : [];
 		});
 
 const nodesOf = (context: IExecuteFunctions) =>
@@ -170,6 +173,7 @@ function isOfWorkflow(context: IExecuteFunctions, data: IRunExecutionData): bool
 	const { id } = context.getWorkflow();
 	const named = journalsOf(data).map(({ kept }) => kept.workflowId);
 	if (named.length > 0) return named.every((workflowId) => workflowId === id);
+	if (START in data.resultData.runData) return data.parentExecution?.workflowId === id;
 	const ids = new Set(nodesOf(context).map((node) => node.id));
 	return (data.executionData?.nodeExecutionStack ?? []).some(({ node }) => ids.has(node.id));
 }

@@ -79,7 +79,8 @@ export async function leaveItems(
 	return executionId;
 }
 
-const START = 'Starts by itself';
+/** The name of the node that starts a sub-execution. */
+export const START = 'Starts by itself';
 
 /** The workflow of a sub-execution, which is in no list of workflows. */
 function codeOf(context: IExecuteFunctions, { title, note }: Shown, again: INode | undefined) {

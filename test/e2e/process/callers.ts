@@ -111,5 +111,8 @@ export function testCallers(scene: Scene): void {
 		const before = run.reads;
 		await sleep(5_000);
 		expect(run.reads).toBe(before);
+		const [left] = await run.others();
+		const { items } = await run.fetched(left?.id);
+		expect(items).toMatchObject([{ item: 1, taskId, state: 'PENDING' }]);
 	});
 }
