@@ -7,7 +7,7 @@ import { type CreatePlan, referenceOf } from '../plan/planTypes';
 import { MAY_BE_BILLED, NOT_KNOWN } from '../report/taskErrors';
 import type { ServiceClient } from '../service/client';
 import { ServiceError } from '../service/serviceError';
-import { clock, graceAfterStop, settled, Stopped } from '../shared/clock';
+import { clock, graceAfterStop, settled, Stopped, withTimeLimit } from '../shared/clock';
 import { errorOf, ItemError, storedError, writeLog } from '../shared/itemError';
 import type { Ticket } from './accountLimits';
 import type { CreateQueue } from './createQueue';
@@ -29,7 +29,7 @@ const LATE_HINT = {
 
 /** Creates the tasks of one run. An order is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
-	private readonly graceIsOver: Promise<undefined>;
+	private readonly graceIsOver: Promise<'stopped'>;
 	private readonly isStopStored: () => Promise<boolean>;
 
 	/** @param signal aborted when the execution was stopped */
@@ -134,13 +134,11 @@ export class TaskCreator {
 		if (queue.isShut || clock.now() >= Math.min(until, deadline)) return false;
 		if (signal.aborted) throw new Stopped();
 		this.journal.sending(entry, plan.estimatedCostUsd);
-		const answered = new AbortController();
-		const late = deadline < Infinity ? [lateAt(deadline, answered.signal)] : [];
 		const request = settled(this.request(entry, plan, input, deadline));
-		const ends = [request, this.graceIsOver, ...late];
-		const sent = await Promise.race(ends).finally(() => answered.abort());
-		if (sent === undefined) throw new Stopped();
-		if (sent === 'late') throw new ServiceError('noAnswer', LATE, LATE_HINT);
+		const end = Promise.race([request, this.graceIsOver]);
+		const sent = await withTimeLimit(end, deadline - clock.now());
+		if (sent === 'stopped') throw new Stopped();
+		if (sent === undefined) throw new ServiceError('noAnswer', LATE, LATE_HINT);
 		if ('error' in sent) throw sent.error;
 		return true;
 	}
@@ -188,12 +186,6 @@ function unknown(item: CreatePlan, cause: Error): ItemError {
 	const message = `${NOT_KNOWN}. ${cause.message}`;
 	return new ItemError(message, { ...ItemError.because(cause, MAY_BE_BILLED), task: echo(item) });
 }
-
-/** Resolves at a moment of the clock. */
-const lateAt = async (moment: number, signal: AbortSignal): Promise<'late'> => {
-	await clock.sleep(Math.max(0, moment - clock.now()), signal);
-	return 'late';
-};
 
 /**
  * Why an order is not sent. The message says so, since an item that leaves does not show the description; an item that was

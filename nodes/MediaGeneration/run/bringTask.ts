@@ -214,7 +214,7 @@ async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const wanted = { stem, giveUpAt, triedSince, readAgain };
 	const loading = settled(run.downloader.filesOf(task, wanted));
 	const endsAt = leavesAt(entry, run.viewOf(entry));
-	const files = await (endsAt < Infinity ? withTimeLimit(loading, endsAt - clock.now()) : loading);
+	const files = await withTimeLimit(loading, endsAt - clock.now());
 	if (files === undefined) return true;
 	if ('value' in files) {
 		turn.noteProgress();

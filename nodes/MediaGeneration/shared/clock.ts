@@ -58,6 +58,7 @@ export function yielding(signal: AbortSignal | undefined): () => Promise<void> {
 
 /** @returns the value of the promise, or undefined if it takes longer than `ms` milliseconds */
 export async function withTimeLimit<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
+	if (ms === Infinity) return await promise;
 	const ended = new AbortController();
 	const late = settled(clock.sleep(Math.max(0, ms), ended.signal)).then(() => undefined);
 	try {
@@ -99,9 +100,9 @@ export async function unlessStalled<T extends object>(
 const GRACE_MS = 10_000;
 
 /** Resolves when the execution was stopped and the time for creates under way is over. */
-export const graceAfterStop = async (signal: AbortSignal | undefined): Promise<undefined> =>
+export const graceAfterStop = async (signal: AbortSignal | undefined): Promise<'stopped'> =>
 	await new Promise((resolve) => {
-		const begin = () => void clock.sleep(GRACE_MS, undefined).then(() => resolve(undefined));
+		const begin = () => void clock.sleep(GRACE_MS, undefined).then(() => resolve('stopped'));
 		if (signal?.aborted) begin();
 		else signal?.addEventListener('abort', begin, { once: true });
 	});
