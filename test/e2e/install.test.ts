@@ -164,7 +164,7 @@ describe("an n8n into which the README's commands have brought the package", () 
 				url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 				const kie = PUBLISHED.find(({ service }) => service === 'kie') as Published;
 				const { model } = EXAMPLE;
-				const input = (prompt: string) => ({ prompt, image_size: 'portrait_4_3' });
+				const input = (prompt: string) => ({ image_size: 'portrait_4_3', prompt });
 				const order = (prompt: string) => ({ model, input: input(prompt) });
 				standIn = new StandIn({ ...kie, order }, KEY, { url: `${url}/1.png`, bytes: PICTURE });
 			});
