@@ -9,8 +9,8 @@ module.exports = {
 	roots: ['unit', 'workflow', 'service', 'simulation'].map((folder) => `<rootDir>/test/${folder}`),
 	// By default jest leaves one processor idle, of two.
 	maxWorkers: '100%',
-	// No test takes a tenth of that, but a machine that does much else makes it wait.
-	testTimeout: 180_000,
+	// No test takes a twentieth of that, but a machine that does much else makes it wait.
+	testTimeout: 600_000,
 	testMatch: ['**/*.test.ts'],
 	setupFilesAfterEnv: ['<rootDir>/test/listLengths.cjs'],
 	transform: {

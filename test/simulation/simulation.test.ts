@@ -14,8 +14,8 @@ const traceOf = async (seed: number) => (await simulate(historyOf(seed))).trace.
 describe('the simulation', () => {
 	it('gives the same trace for a seed each time, byte for byte, whatever came before', async () => {
 		const first = new Map<number, string>();
-		for (let seed = 1; seed <= 3; seed++) first.set(seed, await traceOf(seed));
-		for (let seed = 3; seed >= 1; seed--) expect(await traceOf(seed)).toBe(first.get(seed));
+		for (let seed = 1; seed <= 2; seed++) first.set(seed, await traceOf(seed));
+		for (let seed = 2; seed >= 1; seed--) expect(await traceOf(seed)).toBe(first.get(seed));
 	});
 
 	it.each([4, 33])('gives the same trace for seed %i in a process of its own', async (seed) => {

@@ -49,7 +49,6 @@ describe.each(['one process', 'queue mode'] as const)('with n8n in %s', (n8n) =>
 			}));
 			await expectGreen(histories, / while a run goes to sleep$/, 0.8);
 		},
-		120_000,
 	);
 
 	it.each(['anything', 'later turns'] as const)(
@@ -65,6 +64,5 @@ describe.each(['one process', 'queue mode'] as const)('with n8n in %s', (n8n) =>
 			}));
 			await expectGreen(histories, / killed$/, 0.4);
 		},
-		240_000,
 	);
 });

@@ -15,6 +15,7 @@ import {
 	stage,
 	threeTries,
 } from './support';
+import { EPOCH } from '../virtualTime';
 import { store } from './processedData';
 import { pass, passUntil } from './time';
 
@@ -239,19 +240,23 @@ describe('several retries of one execution', () => {
 	);
 });
 
-it('orders in doubt count for the budget of a retry', async () => {
-	// Forty items of 0.08 USD come to 3.20.
-	const options = { suspendAfter: 1, maxInFlight: 5, maxCostUsd: 3.2 };
-	const images = prompts(...many(40, 30 * SECOND));
-	const run = await on.start(imageNode(options, keepsGoing), images);
+it('orders in doubt count for the budget of the retries', async () => {
+	// Forty items of 0.08 USD come to 3.20. An hour later the user has less.
+	const maxCostUsd = `={{ Date.now() > ${EPOCH + 60 * MINUTE} ? 3.1 : 3.2 }}`;
+	const options = { suspendAfter: 1, maxInFlight: 5, maxCostUsd };
+	const run = await on.start(imageNode(options), prompts(...many(40, 30 * SECOND)));
 	const before = on.created;
 	await passUntil(() => on.created >= before + 5);
 	await run.n8n.kill(run);
-	const sent = on.created - before;
-	const { output } = await (await run.retry()).end();
-	const doubts = inDoubt(output).length;
-	expect(doubts).toBe(20);
-	expect(on.created).toBe(40 - doubts + sent);
+	const ordered = on.created;
+	on.service.configure({ createStatus: 402 });
+	const retry = await run.retry();
+	expect((await retry.end()).error?.message).toContain('HTTP 402');
+	on.service.resetSettings();
+	await pass(60 * MINUTE);
+	const { error } = await (await retry.retry()).end();
+	expect(error?.message).toContain('USD for the tasks before, which is above the limit of 3.1 USD');
+	expect(on.created).toBe(ordered);
 });
 
 describe('two wakes of a turn that only reads', () => {
