@@ -11,11 +11,13 @@ const on = stage();
 /** The tasks that each sub-execution checks, and when it was begun. */
 let checks: Array<{ at: number; taskIds: string[] }>;
 let refusals: number;
-/** The settings of each sub-execution. */
+/** The settings of each sub-execution, and all that it is handed. */
 let settings: unknown[];
+let handed: string;
 beforeEach(() => {
 	checks = [];
 	settings = [];
+	handed = '';
 	refusals = 0;
 });
 
@@ -25,6 +27,7 @@ const executeWorkflow: IWorkflowExecuteAdditionalData['executeWorkflow'] = async
 	{ inputData = [] },
 ) => {
 	settings.push(code?.settings);
+	handed += JSON.stringify(inputData);
 	if (refusals-- > 0) throw new Error('No sub-workflows now');
 	// A stopped run leaves another execution behind, which lists its tasks.
 	const awaited = inputData.filter(({ json }) => json.address !== undefined);
@@ -62,6 +65,13 @@ it('of a batch that takes long to be created, the first tasks are checked before
 	expect(on.creates.length).toBeGreaterThan(2);
 	expect(checked()).toEqual([on.taskIds.slice(0, 2), on.taskIds.slice(2)]);
 	expect(checks[0]?.at).toBeLessThan((checks[1]?.at ?? 0) - 200 * SECOND);
+});
+
+it('a check is handed the address of the trigger without its token, which is made anew when it is needed', async () => {
+	await passTime(notify([{}]).result);
+	expect(checked()).toEqual([on.taskIds]);
+	expect(handed).toContain('/3f1c2a/callback');
+	expect(handed).not.toContain('token');
 });
 
 it('where n8n does not start the early check, the tasks are checked with the others', async () => {

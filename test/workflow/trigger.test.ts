@@ -1,6 +1,7 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
 import { startWorkflow } from '../../nodes/MediaGeneration/callback/ledger';
+import { LedgerRow } from '../../nodes/MediaGeneration/n8n/ledgerRow';
 import { parseTaskRecord } from '../../nodes/MediaGeneration/service/taskRecord';
 import { furtherFields } from '../../nodes/MediaGeneration/report/taskItems';
 import { deliver, outcome } from './webhook';
@@ -16,6 +17,7 @@ import {
 	SECOND,
 	stage,
 	text,
+	threeTries,
 } from './support';
 import { pass, passTime, passUntil, time } from './time';
 
@@ -133,6 +135,14 @@ describe('one task', () => {
 			expect([output, run.status]).toEqual([[], 'success']);
 		},
 	);
+
+	it('whose start is in doubt is not started by a further try of n8n', async () => {
+		const insert = jest.spyOn(LedgerRow.prototype, 'insert').mockResolvedValueOnce(undefined);
+		const { error, output } = await start(finished(), threeTries);
+		insert.mockRestore();
+		expect(error?.message).toContain('It is not known whether another execution has started');
+		expect(output).toEqual([]);
+	});
 
 	it("starts the workflow once with n8n's Always Output Data, too", async () => {
 		const how = { alwaysOutputData: true };
