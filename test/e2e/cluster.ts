@@ -93,10 +93,11 @@ export class Cluster {
 			N8N_REDIS_KEY_PREFIX: name,
 			WEBHOOK_URL: `http://${HOST}:${firstWebhookPort}/`,
 			// A killed worker is noticed when its lock has run out: in a minute and a half by default.
-			// On a busy machine a worker may not come round to renew it for 20 s.
+			// On a busy machine a worker may not come round to renew it for 20 s. A job that it has fetched, and has no lock
+			// of yet, is given up at the second look.
 			QUEUE_WORKER_LOCK_DURATION: '40000',
 			QUEUE_WORKER_LOCK_RENEW_TIME: '4000',
-			QUEUE_WORKER_STALLED_INTERVAL: '4000',
+			QUEUE_WORKER_STALLED_INTERVAL: '20000',
 			...env,
 		});
 	}
@@ -121,8 +122,16 @@ export class Cluster {
 		this.workers = this.workers.filter((other) => other !== n8n);
 	}
 
-	async addWorker(): Promise<void> {
-		this.workers.push(await this.startProcess('worker'));
+	/** Shuts a worker down in order, and starts another one in its place. @param graceMs what it has time for */
+	async replace(worker: N8nProcess, graceMs: number): Promise<void> {
+		await worker.stop(graceMs);
+		await this.kill(worker);
+		await this.addWorker();
+	}
+
+	/** @param port of a worker that has ended, which comes back */
+	async addWorker(port?: number): Promise<void> {
+		this.workers.push(await this.startProcess('worker', port));
 	}
 
 	async restartWebhook(index: number): Promise<void> {
@@ -145,9 +154,12 @@ export class Cluster {
 		]);
 	}
 
-	private async startProcess(command: 'worker' | 'webhook', port?: number): Promise<N8nProcess> {
-		const { env, userFolder } = this;
-		return await startN8n({ userFolder, env, command, ...(port !== undefined && { port }) });
+	private async startProcess(command: 'worker' | 'webhook', given?: number): Promise<N8nProcess> {
+		const { userFolder } = this;
+		const port = given ?? (await freePort());
+		// A process that starts takes for crashed what its log of events has no end of, so each has a log of its own.
+		const env = { ...this.env, N8N_EVENTBUS_LOGWRITER_LOGBASENAME: `n8nEventLog-${port}` };
+		return await startN8n({ userFolder, env, command, port });
 	}
 
 	/** Waits until a worker runs an execution, and says which. */
@@ -162,8 +174,11 @@ export class Cluster {
 	/**
 	 * Puts executions that workers have taken back into the queue, as a Redis does that came back a moment older, after a power
 	 * cut or a failover: then n8n runs them again, under the same id.
+	 *
+	 * @returns how many were with a worker
 	 */
-	putBack(executionIds: readonly string[]): void {
+	putBack(executionIds: readonly string[]): number {
+		let count = 0;
 		const ask = (command: string, key: string, ...more: string[]) =>
 			redis(this.servers, command, `${this.name}:jobs:${key}`, ...more);
 		for (const job of ask('lrange', 'active', '0', '-1')) {
@@ -173,7 +188,9 @@ export class Cluster {
 			ask('del', `${job}:lock`);
 			ask('lrem', 'active', '1', job);
 			ask('rpush', 'wait', job);
+			count++;
 		}
+		return count;
 	}
 
 	/** Runs one statement on n8n's database, and returns its rows, with their columns joined by `|`. */

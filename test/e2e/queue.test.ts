@@ -8,18 +8,24 @@ import { missingForQueueMode } from './cluster';
 import { Lane } from './lane';
 import { unless } from './needs';
 import { bySenders, call, called, inARow, lanes, prompts, webhook } from './nodes';
-import { statesOf, succeeded } from './run';
+import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
 import { AT_ONCE, openScene, type Order } from './scene';
 import { Stage } from './stage';
 
 const { describe } = unless(missingForQueueMode(), 'Queue mode');
+
+/** The time that n8n has for a turn when it is shut down. */
+const GRACE_SECONDS = 90;
 
 const times = (count: number, switches: IDataObject) => Array<IDataObject>(count).fill(switches);
 
 describe('queue mode: one main, two webhook processors, two workers', () => {
 	const scene = openScene({
 		open: async () => {
-			const env = { ...LEAN, N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem' };
+			const env = {
+				...{ ...LEAN, N8N_DEFAULT_BINARY_DATA_MODE: 'filesystem' },
+				N8N_GRACEFUL_SHUTDOWN_TIMEOUT: String(GRACE_SECONDS),
+			};
 			return await Stage.openInQueueMode({ workers: 2, webhooks: 2, env });
 		},
 	});
@@ -89,9 +95,10 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		await (await lost.asleep(lost.sleeps + 1)).inALaterTurn();
 		const { log } = scene;
 		// Whichever of them runs it.
-		await Promise.all(cluster.workers.map(async (worker) => await cluster.kill(worker)));
-		await Promise.all([cluster.addWorker(), cluster.addWorker()]);
-		// Which of the two depends on who notices first: the queue, or n8n when a worker starts.
+		const killed = cluster.workers;
+		await Promise.all(killed.map(async (worker) => await cluster.kill(worker)));
+		await Promise.all(killed.map(async ({ port }) => await cluster.addWorker(port)));
+		// Which of the two depends on who notices first: the queue, or n8n when a worker comes back.
 		expect(['error', 'crashed']).toContain((await run.end()).status);
 		// The turn may have begun a moment before, and ordered nothing.
 		await run.expectRetryGoesOn(40, 0);
@@ -105,6 +112,52 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		for (const taskId of lost.taskIds.slice(0, known))
 			expect(log).toContain(`created task ${taskId}`);
 	}, 600_000);
+
+	test('both workers are replaced, one after the other, in turns that create: each item is ordered once', async () => {
+		const { cluster } = scene.stage;
+		const count = 120;
+		const run = await (await scene.startTurns('Replaced', count)).inALaterTurn();
+		for (const worker of [...cluster.workers]) {
+			expect(run.tasks.length).toBeLessThan(count);
+			await cluster.replace(worker, GRACE_SECONDS * 1_000);
+		}
+		const items = itemsOf(succeeded(await run.end(400_000)));
+		expect(items.map(({ state }) => state)).toEqual(Array(count).fill('SUCCESS'));
+		expect(run.tasks).toHaveLength(count);
+		expect(await run.others()).toEqual([]);
+	}, 600_000);
+
+	test('a run is woken on one worker, and again on the other, since Redis comes back a moment older: nothing is ordered twice', async () => {
+		const { cluster } = scene.stage;
+		const count = 14;
+		const run = await (await scene.startTurns('Twice', count)).inALaterTurn();
+		const wakes = () => scene.log.split(`Worker started execution ${run.id} `).length;
+		const known = wakes();
+		await until('a turn', 60_000, () => cluster.putBack([run.id]) > 0);
+		await until('the second wake', 60_000, () => wakes() > known);
+		const items = itemsOf(succeeded(await run.end()));
+		expect(items).toHaveLength(count);
+		// Who stands aside does so for ten minutes, which are seconds here: the next wake takes the first turn for dead.
+		for (const { state, error } of items) {
+			if (state !== 'SUCCESS') expect(error).toMatch('It is not known whether');
+		}
+		const ordered = run.tasks.map(({ record }) => promptOf(record));
+		expect(ordered).toHaveLength(count);
+		expect(new Set(ordered).size).toBe(count);
+	}, 600_000);
+
+	test('a run in its first turn is run again on a worker, since Redis comes back a moment older: it orders nothing more', async () => {
+		const { service, stage } = scene;
+		const run = await scene.startImages(times(5, { latencyMs: 600_000 }));
+		await until('all creates', 60_000, () => scene.creates.length >= 5);
+		expect(stage.cluster.putBack([run.id])).toBe(1);
+		expect(errorOf(await run.end())?.message).toContain('n8n has not kept what it created');
+		// The other run of it goes on.
+		for (const taskId of run.taskIds) service.complete(taskId);
+		const isOut = async () => statesOf(await run.now()).length === 5;
+		await until('the items', 60_000, isOut);
+		expect(scene.creates).toHaveLength(5);
+	});
 
 	test('a run that a webhook processor has started is stopped, and n8n tells the worker nothing', async () => {
 		const row = inARow(webhook('Start'), ...scene.allAtOnce());
@@ -240,6 +293,27 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		expect(cluster.executions(lane.workflowId)).toEqual({ success: 16 });
 		await cluster.addWorker();
 	}, 300_000);
+
+	test('a worker stands still while callbacks come: n8n gives up what it has fetched before it begins, and the next callback starts it', async () => {
+		const { cluster } = scene.stage;
+		const lane = await Lane.publish(scene);
+		const [first = '', second = ''] = lane.addresses;
+		const [still] = cluster.workers;
+		process.kill(still?.pid ?? 0, 'SIGSTOP');
+		try {
+			await lane.deliverAll(lane.finishedTasks(20), [first]);
+			await until('n8n to give them up', 180_000, () => {
+				const { error = 0, success = 0 } = cluster.executions(lane.workflowId);
+				return error > 0 && error + success === 20;
+			});
+		} finally {
+			process.kill(still?.pid ?? 0, 'SIGCONT');
+		}
+		const { executions, runs } = await lane.settle();
+		expect(executions).toEqual({ success: runs, error: 20 - runs });
+		await lane.deliverAll(lane.tasks, [second]);
+		await lane.expectRuns(20);
+	}, 400_000);
 
 	test('the API key is rotated while tasks are under way: nothing is lost, nothing is created twice', async () => {
 		const { client, service } = scene;

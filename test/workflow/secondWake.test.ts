@@ -1,5 +1,6 @@
 import { forgetStates } from '../../nodes/MediaGeneration/n8n/newestState';
 import { enter } from './n8n/database';
+import { WorkflowN8n } from './n8n/workflowN8n';
 import { toStored } from './stored';
 import {
 	field,
@@ -12,6 +13,7 @@ import {
 	SECOND,
 	stage,
 } from './support';
+import { pass, passUntil } from './time';
 
 /** What n8n's second wake of a turn does, from the same stored state: on n8n's own engine and in virtual time. */
 
@@ -78,3 +80,21 @@ describe('what the second wake stores after the run has ended', () => {
 		expect(on.created).toBe(12);
 	});
 });
+
+it.each([
+	['was killed', true],
+	['is at work', false],
+])(
+	'a first turn that is run again on another worker, while the first one %s, orders nothing',
+	async (_how, isKilled) => {
+		const n8n = new WorkflowN8n(on.workflow(imageNode(), images(5)), true);
+		const run = n8n.begin();
+		await passUntil(() => on.created === 5);
+		if (isKilled) run.row.process?.die();
+		n8n.executions.runAgain(run.row);
+		const { error } = await run.end();
+		expect(error?.message).toContain('n8n has not kept what it created');
+		await pass(5 * MINUTE);
+		expect(on.created).toBe(5);
+	},
+);

@@ -2,6 +2,7 @@ import type { INodeExecutionData } from 'n8n-workflow';
 
 import { WorkflowN8n, type StoredRun } from './n8n/workflowN8n';
 import { executeContext } from './engine';
+import { store } from './processedData';
 import { fromStored } from './stored';
 import { imageNode, item, jsonOf, many, MINUTE, prompts, SECOND, stage } from './support';
 import { passUntil } from './time';
@@ -21,6 +22,8 @@ const leftIn = (n8n: WorkflowN8n) =>
 		});
 
 async function stopped(items: INodeExecutionData[], isReady: (run: StoredRun) => boolean) {
+	// Each n8n has a database of its own.
+	store.reset();
 	const run = new WorkflowN8n(on.workflow(imageNode(), items)).begin();
 	await passUntil(() => isReady(run));
 	await run.stop();

@@ -20,6 +20,8 @@ export interface Stretch {
 	startedAt: number;
 	/** When n8n woke the execution, if a run of this package was asleep. */
 	wokenAt?: number;
+	/** Whether the row of its first turn was written in it. */
+	hasBegun?: boolean;
 }
 
 /**
