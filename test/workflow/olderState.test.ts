@@ -79,6 +79,18 @@ it('the state of an earlier round of a loop, handed out while a later round slee
 	expect(errorsIn(out)).toEqual([]);
 });
 
+it('a round of a loop that has ended without a sleep is not ordered again, where the state of the round before is handed out', async () => {
+	const rounds = [images(4, 90), images(4, 10), images(4, 90)];
+	const node = imageNode({ suspendAfter: 1 }, keepsGoing);
+	const run = new WorkflowN8n({ ...on.workflow(node), rounds }).begin();
+	await passUntil(() => run.isAsleep);
+	const { data } = run.row;
+	await passUntil(() => on.created === 12 && run.isAsleep);
+	handOut(run, data);
+	await run.end();
+	expect(on.created).toBe(12);
+});
+
 it.each(['success', 'error'])(
 	'the first state, handed out after the end with %s, orders nothing',
 	async (status) => {
