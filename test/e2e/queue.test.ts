@@ -30,6 +30,11 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		},
 	});
 
+	beforeEach(async () => {
+		const { cluster } = scene.stage;
+		while (cluster.workers.length < 2) await cluster.addWorker();
+	}, 120_000);
+
 	describe('the action node', () => {
 		/** Ten executions of two tasks at once, whose items come out with this state. */
 		async function tenAtOnce(latencyMs: number[], order: Order, state: string): Promise<void> {
@@ -260,8 +265,6 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		expect(cutOff.sort()).toEqual(lane.missing().sort());
 		const fetched = await scene.onTasks('wait', [...created, ...cutOff]);
 		expect(fetched.map(({ state }) => state)).toEqual(Array(14).fill('SUCCESS'));
-
-		await cluster.addWorker();
 	}, 300_000);
 
 	test('a worker is killed between the row of a task and its item, and Redis comes back a moment older: the other worker runs the execution again, which starts the workflow once', async () => {
@@ -291,15 +294,14 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		await lane.deliverAll(lane.tasks, [second]);
 		await lane.expectRuns(8);
 		expect(cluster.executions(lane.workflowId)).toEqual({ success: 16 });
-		await cluster.addWorker();
 	}, 300_000);
 
 	test('a worker stands still while callbacks come: n8n gives up what it has fetched before it begins, and the next callback starts it', async () => {
 		const { cluster } = scene.stage;
 		const lane = await Lane.publish(scene);
 		const [first = '', second = ''] = lane.addresses;
-		const [still] = cluster.workers;
-		process.kill(still?.pid ?? 0, 'SIGSTOP');
+		const { pid } = cluster.workers[0]!;
+		process.kill(pid, 'SIGSTOP');
 		try {
 			await lane.deliverAll(lane.finishedTasks(20), [first]);
 			await until('n8n to give them up', 180_000, () => {
@@ -307,7 +309,7 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 				return error > 0 && error + success === 20;
 			});
 		} finally {
-			process.kill(still?.pid ?? 0, 'SIGCONT');
+			process.kill(pid, 'SIGCONT');
 		}
 		const { executions, runs } = await lane.settle();
 		expect(executions).toEqual({ success: runs, error: 20 - runs });
