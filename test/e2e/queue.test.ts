@@ -8,7 +8,7 @@ import { missingForQueueMode } from './cluster';
 import { Lane } from './lane';
 import { unless } from './needs';
 import { bySenders, call, called, inARow, lanes, prompts, webhook } from './nodes';
-import { errorOf, itemsOf, promptOf, statesOf, succeeded } from './run';
+import { errorOf, itemsOf, statesOf, succeeded } from './run';
 import { AT_ONCE, openScene, type Order } from './scene';
 import { Stage } from './stage';
 
@@ -130,25 +130,6 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		expect(items.map(({ state }) => state)).toEqual(Array(count).fill('SUCCESS'));
 		expect(run.tasks).toHaveLength(count);
 		expect(await run.others()).toEqual([]);
-	}, 600_000);
-
-	test('a run is woken on one worker, and again on the other, since Redis comes back a moment older: nothing is ordered twice', async () => {
-		const { cluster } = scene.stage;
-		const count = 14;
-		const run = await (await scene.startTurns('Twice', count)).inALaterTurn();
-		const wakes = () => scene.log.split(`Worker started execution ${run.id} `).length;
-		const known = wakes();
-		await until('a turn', 60_000, () => cluster.putBack([run.id]) > 0);
-		await until('the second wake', 60_000, () => wakes() > known);
-		const items = itemsOf(succeeded(await run.end()));
-		expect(items).toHaveLength(count);
-		// Who stands aside does so for ten minutes, which are seconds here: the next wake takes the first turn for dead.
-		for (const { state, error } of items) {
-			if (state !== 'SUCCESS') expect(error).toMatch('It is not known whether');
-		}
-		const ordered = run.tasks.map(({ record }) => promptOf(record));
-		expect(ordered).toHaveLength(count);
-		expect(new Set(ordered).size).toBe(count);
 	}, 600_000);
 
 	test('a run in its first turn is run again on a worker, since Redis comes back a moment older: it orders nothing more', async () => {
