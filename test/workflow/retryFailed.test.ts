@@ -1,4 +1,5 @@
 import type { Settings } from '../service/settings';
+import { EPOCH } from '../virtualTime';
 import {
 	field,
 	item,
@@ -107,6 +108,18 @@ describe('no other task is created', () => {
 		const ran = await on.images([unlucky('a', 9)], {}, threeTries);
 		expect(ran.description).toContain('charged 8 credits');
 		expect(ran.description).not.toContain('which is usually free');
+		expect(on.creates).toHaveLength(1);
+	});
+
+	it('where the service has billed a failed task, which counts in the budget of a retry', async () => {
+		on.service.configure({ extraFields: { creditsConsumed: 8 } });
+		const maxCostUsd = `={{ Date.now() > ${EPOCH + 5 * SECOND} ? 0.1 : 1 }}`;
+		const options = { ifSomeFail: 'stop', maxInFlight: 1, maxCostUsd };
+		const slow = unlucky('a', 9, { latencyMs: 10 * SECOND });
+		const failed = await on.start(imageNode(options), prompts(slow, 'b'));
+		expect(failed.row.status).toBe('error');
+		const retried = await (await failed.retry()).end();
+		expect(retried.error?.message).toContain('0.08 USD for the tasks before');
 		expect(on.creates).toHaveLength(1);
 	});
 

@@ -117,7 +117,8 @@ export function readAgain(entry: TaskEntry): TaskEntry {
 	return end === 'result' && task !== undefined && !hasFiles ? begunAnew(entry) : entry;
 }
 
-const isCharged = (task: TaskRecord | undefined) =>
+/** Whether the service says that it charged for a failed task. */
+export const isCharged = (task: TaskRecord | undefined) =>
 	task?.state === 'FAILURE' && (task.creditsConsumed ?? 0) > 0;
 
 /** The task has failed at the service, and cost nothing: another task may be created. Its id is kept. */

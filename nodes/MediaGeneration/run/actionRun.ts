@@ -1,7 +1,7 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Journal } from '../create/journal';
-import { isOrdered, ownFields, positionOf, type TaskEntry } from '../create/taskEntry';
+import { isCharged, isOrdered, ownFields, positionOf, type TaskEntry } from '../create/taskEntry';
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
 import { stretchOf, timeLimitOf } from '../n8n/stretch';
@@ -95,8 +95,8 @@ async function planAnew(
 ): Promise<INodeExecutionData[] | undefined> {
 	const ordered = journal.entries.filter(isOrdered);
 	const positions = new Set(ordered.map(positionOf));
-	// Failed tasks are free.
-	const paid = ordered.filter(({ task }) => task?.state !== 'FAILURE');
+	// Failed tasks are free, unless the service says that it charged for them.
+	const paid = ordered.filter(({ task }) => task?.state !== 'FAILURE' || isCharged(task));
 	const { isDry, ...plan } = await planRun(context, connection, {
 		limitAt: timeLimitOf(context),
 		isOrdered: (item) => positions.has(positionOf(item)),
