@@ -11,22 +11,22 @@ what is paid for or under way → a create without an answer counts as not taken
 every task that the service made → the log does not name a created task → create/createTask.ts → this.log(\`created task \${created.value.taskId}\`, plan, isLate); → ;
 an item is in doubt only → a turn whose row is not there is taken for begun → run/beginTurn.ts → if (windows === 0 && !hasBegun) continue; → ;
 Max Cost is looked at → the budget is read and not kept → plan/planRun.ts → Math.min(least, maxCostUsd || least) → least
-a failed task is made anew → a failed task is created anew at once → run/nextStep.ts → const at = now + FIRST_PAUSE_MS * 2 ** (count - 1); → const at = now;
+a failed task is made anew → one task more than allowed is created → run/nextStep.ts → if (count > plan.retryFailed) → if (count > plan.retryFailed + 1)
 a failed task that was charged → a failed task is put out as free → report/taskItems.ts → task.creditsConsumed ?? (state === 'FAILURE' ? 0 : null) → state === 'FAILURE' ? 0 : task.creditsConsumed ?? null
 a create that is answered 303 → a create that is answered 303 counts as not taken → create/createTask.ts → error.taken === 'unknown' → error.taken === 'unknown' && error.statusCode !== 303
 what ends within Sleep After → a young run sleeps like an old one → run/turn.ts → return stretch.beganAt + suspendAfterMs; → return stretch.beganAt + Math.min(suspendAfterMs, 20_000);
-no minute passes → a run with orders left sleeps as long as others → read/readWindow.ts → Math.min(readAt, orderAt, due) → Math.min(readAt, due)
+no minute passes → a sleep lasts five minutes at least → read/readWindow.ts → return Math.max(now, Math.min(readAt, orderAt, due)); → return Math.max(now + 300_000, Math.min(readAt, orderAt, due));
 a batch takes at most → half of the places are used → create/createQueue.ts → if (underWay + unfinished >= most || → if (underWay + unfinished >= most / 2 ||
 no item is lost → the first refusal of an item is its last → create/circuitBreaker.ts → if (before === undefined) { → if (before === undefined) return 'its own'; if (false) {
 a stretch of 5xx → a run does not rest after orders in doubt → create/circuitBreaker.ts → const MOST_DOUBTS = 3; → const MOST_DOUBTS = 300;
 n8n's time limit → the node knows of no time limit → plan/planWait.ts → endsAt: limitAt - lastMs }; → endsAt: Infinity };
-no task is read twice → a task is read again before the interval is over → run/nextStep.ts → dueAt: now + readIntervalMs }, → dueAt: now + 300 },
+no task is read twice → the least interval is half a second → service/client.ts → export const MIN_READ_INTERVAL_MS = 2_000; → export const MIN_READ_INTERVAL_MS = 500;
 a refused create waits → the pause that the service asks for is forgotten → create/createQueue.ts → this.keepTo(now + error.retryAfterMs, true); → this.keepTo(now, true);
 a task of which the service says → what the service says of a task is never believed → run/nextStep.ts → denied.ms < DENIED_MS → true
 there are never more tasks → one task more is in flight than the user allows → create/createQueue.ts → if (underWay + unfinished >= most || → if (underWay + unfinished >= most + 1 ||
 a service that refuses → the pauses after refusals do not grow → create/accountLimits.ts → const PAUSE_GROWTH = 3; → const PAUSE_GROWTH = 1;
 no item of a run that may sleep → the end of a turn ends an item → create/createQueue.ts → if (this.turn.isOver || !order.isInWindow) return undefined; → if (this.turn.isOver || !order.isInWindow) throw ItemError.from(this.refusal ?? new ServiceError('tooManyRequests', 'The time is over'));
-a run that is awake for longer → the time awake of a loop begins anew in each round → run/turn.ts → return stretch.beganAt + suspendAfterMs; → return this.startedAt + suspendAfterMs;
+a run that is awake for longer → the first turn has no end → run/turn.ts → return stretch.beganAt + suspendAfterMs; → return Infinity;
 what n8n has stored goes on → a retry of any killed execution is refused → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost → if (journal.beginning === 'retry') throw LOST; await refuseLost
 a retry of a run that was killed in its first turn → a retry of a killed first turn orders again → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost(context, journal); → ;
 of several retries → each retry has the claim → run/beginTurn.ts → throw await goesOn(row, \`Another retry of execution \${execution}\`); → continue;
