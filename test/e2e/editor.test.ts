@@ -282,6 +282,10 @@ describe('in the editor', () => {
 			await editor.page.keyboard.press('Control+Enter');
 			await until('the order', 60_000, () => scene.tasks.length === 1);
 			expect(scene.tasks.map(({ record }) => record.input)).toEqual([{ prompt: 'A cat' }]);
+			await until('the end of the run', 60_000, async () => {
+				const [last] = await scene.client.listExecutions();
+				return last?.status === 'success';
+			});
 		}, 240_000);
 
 		test("another model's fields are told and refused while the panel cannot follow, and are the model's own when the node is opened again", async () => {

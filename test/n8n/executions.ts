@@ -59,7 +59,8 @@ export class Executions extends Session {
 		const { results } = await this.get<{ results: ExecutionSummary[] }>(
 			`/rest/executions?limit=100&filter=${query}`,
 		);
-		return results;
+		// n8n lists those that run before the others.
+		return results.sort((one, other) => Number(other.id) - Number(one.id));
 	}
 
 	async getExecution(id: string): Promise<Execution> {
