@@ -299,7 +299,9 @@ export const batch: Record<string, Check> = {
 			return [];
 		return runsOf(world).flatMap((row) => {
 			const { length } = errorsOf(world, row).filter(({ text }) => IN_DOUBT.test(text));
-			const most = hasTwoNodes({ workflow }) ? 12 : 6;
+			// After minutes each probe comes after a longer rest.
+			const probes = Math.ceil(Math.max(0, trouble.forMs - STRETCH_MS) / PROBE_MS);
+			const most = (hasTwoNodes({ workflow }) ? 2 : 1) * (6 + probes);
 			return length > most ? [`execution ${row.id} has ${length} items in doubt`] : [];
 		});
 	},
@@ -437,3 +439,7 @@ export const batch: Record<string, Check> = {
 
 /** A turn ends before n8n's look, and the next one begins at it: between two orders. */
 const LONGEST_GAP_MS = LOOK_MS + LATE_MS;
+
+/** So long a stretch of 5xx leaves six orders in doubt, and a longer one another order in each of these times at most. */
+const STRETCH_MS = 5 * MINUTE;
+const PROBE_MS = 8 * MINUTE;

@@ -52,6 +52,8 @@ function outputOf({ history }: World, row: Row): string[] {
 	const { items, onError } = history.node;
 	const run = fromStored(row.data).resultData.runData.Media?.at(-1);
 	if (!run) return [];
+	// Another node of the execution may have put out its items.
+	if (run.error && onError === 'stopWorkflow') return [];
 	const [first, errors] = [0, 1].map((output) => run.data?.main?.[output] ?? []);
 	const all = [...(first ?? []), ...(errors ?? [])];
 	if (all.length !== items) return [`execution ${row.id} puts out ${all.length} of ${items}`];

@@ -1,3 +1,5 @@
+import { createHmac } from 'node:crypto';
+
 import { SECOND } from '../../durations';
 import { ServiceError } from '../../service/errors';
 import { RateLimiter } from '../../service/limits';
@@ -110,6 +112,14 @@ export class Service {
 		}
 	}
 
+	/** Whether the token of an address was made with the present key. */
+	private isOfKey(webhookUrl = ''): boolean {
+		const { pathname, searchParams } = new URL(webhookUrl);
+		const reference = searchParams.get('reference');
+		const signed = reference === null ? pathname : `${pathname}\n${reference}`;
+		return createHmac('sha256', this.key).update(signed).digest('hex') === tokenIn(webhookUrl);
+	}
+
 	changeKey(): void {
 		// A token of the former key opens nothing any more.
 		for (const { webhookUrl } of this.tasks) this.secrets.delete(tokenIn(webhookUrl) ?? '');
@@ -204,7 +214,8 @@ export class Service {
 		seen.taskId = task.id;
 		if (own.latencyMs === NEVER_MS) this.world.note('task hangs');
 		const token = tokenIn(webhookUrl);
-		if (token) this.secrets.add(token);
+		// An address may have been made just before the key was changed.
+		if (token && this.isOfKey(webhookUrl)) this.secrets.add(token);
 		this.world.trace(`service: makes ${task.id} for ${task.item} (${task.by})`);
 		return answer();
 	}
