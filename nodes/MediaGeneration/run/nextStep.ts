@@ -1,6 +1,7 @@
 import { deliveryStep } from '../callback/delivery';
 import {
 	inDoubt,
+	isCharged,
 	knownJson,
 	type OrderAgain,
 	ownFields,
@@ -196,7 +197,7 @@ function afterFailure(
 	const { failed: before = [], createdAt = now, until: deadline = Infinity } = entry;
 	const count = before.length + 1;
 	// A failed task is free. If the service charged for it, it may charge for the next one, too.
-	if ((task.creditsConsumed ?? 0) > 0 && (plan.kind === 'create' || isOwn)) {
+	if (isCharged(task) && (plan.kind === 'create' || isOwn)) {
 		return { kind: 'failed', error: failure('So it is not created again.') };
 	}
 	if (plan.kind === 'read') {
