@@ -7,7 +7,17 @@ const BATCH = {
 	service: { taskSeconds: 12, isSpread: true },
 } as const;
 
-const kill = (of: 'later turns' | 'retries' | 'orders', afterEffects: number, isSeen = false) => ({
+const LOOP = {
+	workflow: 'loop',
+	node: { items: 2, suspendAfter: 0.02, maxInFlight: 10 },
+	service: { taskSeconds: 1 },
+} as const;
+
+const kill = (
+	of: 'later turns' | 'retries' | 'orders' | 'anything',
+	afterEffects: number,
+	isSeen = false,
+) => ({
 	...{ process: 0, of, afterEffects, isSeen, downMs: 1_000 },
 });
 
@@ -158,6 +168,18 @@ const FOUND: Record<string, PartlyHistory> = {
 			{ on: 'create', nth: 0, what: 'answer lost' },
 		],
 		callbacks: [{ nth: 0, what: 'lost' }],
+	},
+	'two retries of a loop share its rounds': {
+		...{ ...LOOP, retriesTwice: true, kills: [kill('later turns', 6)] },
+		requests: [{ on: 'create', nth: 0, what: '429 with a time in its body' }],
+	},
+	'a loop dies as it wakes, and its retry refuses the later rounds': {
+		...{ ...LOOP, salt: 9, kills: [kill('later turns', 9), kill('anything', 0)] },
+		requests: [{ on: 'create', nth: 0, what: 'answer lost' }],
+		acts: [
+			{ at: 0, what: 'start' },
+			{ at: 0, what: 'stop' },
+		],
 	},
 };
 

@@ -119,7 +119,8 @@ export class Journal {
 
 	/** An execution has tries of its own, a time limit of its own, and turns of its own, which have rows. */
 	private beginInAnotherExecution(now: number): void {
-		const { run } = this;
+		const { run, node } = this;
+		node.kept = [...(node.kept ?? []), run.execution];
 		const turn = Math.max(1, run.turn);
 		Object.assign(run, { tries: 0, startedAt: now, turn, hasEnded: undefined });
 		// A retry that n8n has killed before it stored anything has left the state of the execution that it retried.
@@ -153,6 +154,11 @@ export class Journal {
 	/** What n8n stores of the run itself. */
 	get state(): Readonly<StoredRun> {
 		return this.run;
+	}
+
+	/** Whether an earlier round of a loop goes on from what n8n has stored of that execution: its first turn is over. */
+	isKept(execution: string): boolean {
+		return this.node.kept?.includes(execution) === true;
 	}
 
 	/** Whether something may be ordered, now or when a task has failed. */
@@ -263,6 +269,16 @@ export class Journal {
 		const turn = this.run.turn + 1;
 		const ended = { ...sleepingRun(this.run, this.entries), isAsleep: true, hasEnded: true, turn };
 		rememberState(this.context, turn, { ...this.node, runs: { [this.runIndex]: ended } });
+	}
+
+	/** To be called when this execution has claimed the orders of another one. */
+	noteClaimed(execution: string): void {
+		this.node.claimed = [...(this.node.claimed ?? []), execution];
+	}
+
+	/** Whether it has, in this round of a loop or an earlier one. */
+	hasClaimed(execution: string): boolean {
+		return this.node.claimed?.includes(execution) === true;
 	}
 
 	/** To be called when it is settled what the turns before may have ordered. */

@@ -48,7 +48,7 @@ export class TurnRow {
 	}
 
 	private get claimRow(): LedgerRow {
-		return new LedgerRow(this.context, `retry of ${this.execution}.${this.run}`);
+		return new LedgerRow(this.context, `retry of ${this.execution}`);
 	}
 
 	/**

@@ -103,17 +103,21 @@ export async function beginOrders(
 }
 
 /**
- * Of several retries of an execution the first one goes on. A retry of that one has its claim.
+ * Of several retries of an execution the first one goes on, with all rounds of a loop. A retry of that one has its claim.
  *
  * @throws ItemError if another retry goes on
  */
-async function claimBefore(context: IExecuteFunctions, { state }: Journal): Promise<void> {
+async function claimBefore(context: IExecuteFunctions, journal: Journal): Promise<void> {
 	const present = context.getExecutionId();
-	const chain = [...new Set([...state.before.map(({ execution }) => execution), present])];
+	const before = journal.state.before.map(({ execution }) => execution);
+	const chain = [...new Set([...before, present])];
 	for (const [index, execution] of chain.slice(0, -1).entries()) {
+		if (journal.hasClaimed(execution)) continue;
 		const row = new TurnRow(context, 0, execution);
-		if (await row.claim(chain[index + 1] ?? present)) continue;
-		throw await goesOn(row, `Another retry of execution ${execution}`);
+		if (!(await row.claim(chain[index + 1] ?? present))) {
+			throw await goesOn(row, `Another retry of execution ${execution}`);
+		}
+		journal.noteClaimed(execution);
 	}
 }
 
@@ -138,6 +142,8 @@ async function takeOver(context: IExecuteFunctions, journal: Journal): Promise<v
 /** @throws ItemError if an execution that this one goes on from has begun to order, and n8n has stored nothing of that */
 async function refuseLost(context: IExecuteFunctions, journal: Journal): Promise<void> {
 	for (const { execution } of journal.state.before) {
+		// A process that died in the next turn may have left the row.
+		if (journal.isKept(execution)) continue;
 		if ((await new TurnRow(context, 0, execution).windows()) === 0) continue;
 		// If this execution is killed at a later node, n8n tells its retry nothing of the first execution.
 		if (await new TurnRow(context, journal.state.turn).begin()) journal.noteBegun(1);
