@@ -1,5 +1,6 @@
 import type { IDataObject, INodeExecutionData } from 'n8n-workflow';
 
+import { MINUTE, SECOND } from '../durations';
 import { type LoggedRequest, type SimulatedService, startService } from '../service/service';
 import type { Settings } from '../service/settings';
 import { EPOCH } from '../virtualTime';
@@ -14,7 +15,7 @@ import { type StoredRun, WorkflowN8n } from './n8n/workflowN8n';
 import { useProcessedData } from './processedData';
 import { passTime, virtualTime } from './time';
 
-export { MINUTE, SECOND } from '../durations';
+export { MINUTE, SECOND };
 
 /** Settings of a node that n8n has for every node. */
 export const keepsGoing = { onError: 'continueRegularOutput' as const };
@@ -48,13 +49,14 @@ export class Stage {
 		return await passTime(startWorkflow({ ...this.workflow(node, items), ...more }).result);
 	}
 
-	/** Starts a workflow in an n8n that stores it, and waits until it sleeps or is at its end. */
-	async start(
-		node: TestNode,
-		items?: INodeExecutionData[],
-		more: Partial<TestWorkflow> = {},
-	): Promise<StoredRun> {
-		return await new WorkflowN8n({ ...this.workflow(node, items), ...more }).start();
+	/** Starts a workflow in an n8n that stores it. */
+	begin(node: TestNode, items?: INodeExecutionData[], more: Partial<TestWorkflow> = {}): StoredRun {
+		return new WorkflowN8n({ ...this.workflow(node, items), ...more }).begin();
+	}
+
+	/** The same, and waits until the run sleeps or is at its end. */
+	async start(...given: Parameters<Stage['begin']>): Promise<StoredRun> {
+		return await this.begin(...given).rests();
 	}
 
 	/** What was asked of the service's API, oldest first. */
@@ -99,6 +101,11 @@ export class Stage {
 	/** The inputs that reached the service, oldest first. */
 	get inputs() {
 		return this.tasks.map(({ record }) => record.input);
+	}
+
+	/** The prompts of the tasks, oldest first. */
+	get ordered(): string[] {
+		return this.inputs.map(({ prompt }) => String(prompt));
 	}
 
 	/** The first task of a prompt. */
@@ -175,6 +182,16 @@ export const jsonOf = (items: INodeExecutionData[]) => items.map(({ json }) => j
 /** One field of every item. */
 export const field = (items: INodeExecutionData[], name: string) =>
 	jsonOf(items).map((json) => json[name]);
+
+/** The items that failed. */
+export const errorsOf = (items: INodeExecutionData[]) => field(items, 'error').filter(Boolean);
+
+/** The items of which nobody knows whether they have a task. */
+export const inDoubt = (items: INodeExecutionData[]) =>
+	errorsOf(items).filter((error) => String(error).startsWith('It is not known'));
+
+/** Images that take so many seconds each. */
+export const images = (count: number, seconds: number) => prompts(...many(count, seconds * SECOND));
 
 /** Any text with this in it. */
 export const text = (part: string) => expect.stringContaining(part) as string;

@@ -158,6 +158,12 @@ export class StoredRun {
 		return ranOf(run as IRun, this.n8n.tested);
 	}
 
+	/** What a node has put out on its first output, in all its runs. */
+	itemsOf(name = this.n8n.tested): INodeExecutionData[] {
+		const runs = this.data.resultData.runData[name] ?? [];
+		return runs.flatMap(({ data }) => data?.main?.[0] ?? []);
+	}
+
 	get isAsleep(): boolean {
 		return this.row.status === 'waiting';
 	}
@@ -230,9 +236,19 @@ export class StoredRun {
 		await passUntil(() => this.row.status === 'canceled');
 	}
 
+	/** Kills n8n, and waits until it has started again. */
+	async kill(): Promise<void> {
+		await this.n8n.kill(this);
+	}
+
 	/** *Retry execution*, with the workflow that is stored with the execution, or with the one that is saved now. */
-	async retry(workflow: 'original' | 'saved' = 'original'): Promise<StoredRun> {
+	beginRetry(workflow: 'original' | 'saved' = 'original'): StoredRun {
+		return new StoredRun(this.n8n, this.n8n.executions.retry(this.row, workflow)!);
+	}
+
+	/** The same, and waits until the retry sleeps or is at its end. */
+	async retry(workflow?: 'original' | 'saved'): Promise<StoredRun> {
 		await passUntil(() => this.n8n.processes.living('main').length > 0);
-		return await new StoredRun(this.n8n, this.n8n.executions.retry(this.row, workflow)!).rests();
+		return await this.beginRetry(workflow).rests();
 	}
 }
