@@ -1,9 +1,9 @@
 import { until } from '../../n8n/client';
-import { LEAN } from '../../n8n/settings';
+import { LEAN, WHOLE_MINUTE } from '../../n8n/settings';
 import { missingForQueueMode } from '../cluster';
 import { Lane } from '../lane';
 import { unless } from '../needs';
-import { itemsOf, succeeded } from '../run';
+import { itemsOf, promptOf, succeeded } from '../run';
 import { openScene } from '../scene';
 import { Stage } from '../stage';
 
@@ -54,4 +54,25 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		await lane.deliverAll(lane.tasks, [second]);
 		await lane.expectRuns(20);
 	}, 400_000);
+});
+
+describe('queue mode with two workers, where a minute is a minute', () => {
+	const scene = openScene({
+		open: async () =>
+			await Stage.openInQueueMode({ workers: 2, webhooks: 1, env: { ...LEAN, ...WHOLE_MINUTE } }),
+	});
+
+	test('a run is woken on one worker, and again on the other, since Redis comes back a moment older: each item is ordered and comes out once', async () => {
+		const { cluster } = scene.stage;
+		const count = 100;
+		const run = await (await scene.startTurns('Twice', count)).inALaterTurn();
+		const wakes = () => scene.log.split(`Worker started execution ${run.id} `).length;
+		const known = wakes();
+		await until('a turn', 60_000, () => cluster.putBack([run.id]) > 0);
+		await until('the second wake', 60_000, () => wakes() > known);
+		const items = itemsOf(succeeded(await run.end(900_000)));
+		expect(items.map(({ state }) => state)).toEqual(Array(count).fill('SUCCESS'));
+		expect(new Set(run.tasks.map(({ record }) => promptOf(record))).size).toBe(count);
+		expect(run.tasks).toHaveLength(count);
+	}, 1_200_000);
 });
