@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 
 import { shortMinute } from '../n8n/settings';
-import { testAnswers } from './process/answers';
 import { testCallbacks } from './process/callbacks';
 import { testCallers } from './process/callers';
 import { testChecks } from './process/checks';
 import { testCredential } from './process/credential';
-import { MINUTE_HERE, testFacts } from './process/facts';
+import { MINUTE_HERE, testFacts, testLongFacts } from './process/facts';
 import { testSleeping } from './process/sleeping';
 import { atTheSameTime } from './run';
 import { openAccount, openScene } from './scene';
@@ -20,17 +19,20 @@ const scene = openScene({
 	clears: false,
 });
 const account = openAccount(scene);
+/** For stories that need one of their own. */
+const linked = openAccount(scene, false);
+const keys = openAccount(scene, false);
 const story = atTheSameTime(test, 500);
 
 describe('one after the other', () => {
 	describe('what n8n does', () => testFacts(account));
 	describe('a caller who waits', () => testCallers(account));
-	describe('answers', () => testAnswers(account));
 	describe('callbacks', () => testCallbacks(account));
 	describe('the credential', () => testCredential(account));
 });
 
 describe('at the same time', () => {
-	testSleeping(scene, story);
+	testSleeping(scene, keys, story);
 	testChecks(scene, story);
+	testLongFacts(scene, linked, story);
 });

@@ -9,7 +9,6 @@ import {
 	called,
 	deliver,
 	inARow,
-	itemNodes,
 	manualTrigger,
 	ONE_REQUEST,
 	prompts,
@@ -111,8 +110,8 @@ export function testCallbacks(scene: Scene): void {
 		await scene.expectArrived([taskId, taskId, taskId]);
 	});
 
-	test('30 tasks start the workflow 30 times, though each has five callbacks at once', async () => {
-		const tasks = scene.stage.finishedTasks(30);
+	test('ten tasks start the workflow ten times, though each has five callbacks at once', async () => {
+		const tasks = scene.stage.finishedTasks(10);
 		const answers = new Set<string>();
 		// As a sender does: what n8n cannot take now is sent again for minutes. n8n's own 503 names no time, and it answers 500
 		// where its database is too busy to be asked.
@@ -202,32 +201,5 @@ export function testCallbacks(scene: Scene): void {
 		const copy = await scene.publish({ ...target.trigger, webhookId: crypto.randomUUID() });
 		for (const each of [copy, target, copy]) await deliverAll(each, [before]);
 		expect(collector.seen).toEqual([before, meanwhile, before]);
-	});
-
-	test('a reference comes from the row to the trigger, and an altered one is refused', async () => {
-		const { client, service } = scene;
-		service.configure({ latencyMs: 1000 });
-		const target = await scene.publish();
-		const rows = ['row 7', 'ü & "quoted"'];
-		const order = scene.image({
-			prompt: 'A lighthouse',
-			completion: 'trigger',
-			callbackUrl: target.url,
-			options: { reference: '={{ $json.row }}' },
-		});
-		const items = rows.map((row) => ({ row }));
-		const ordered = itemsOf(await scene.run('Order', itemNodes('Rows', items), order));
-		expect(ordered.map(({ reference }) => reference)).toEqual(rows);
-		const executions = await client.waitForExecutions(target.id, 2);
-		const all = await Promise.all(executions.map(async ({ id }) => await client.getExecution(id)));
-		const finished = all.flatMap((execution) => itemsOf(execution, 'Finished'));
-		const byTask = new Map(finished.map(({ taskId, reference }) => [taskId, reference]));
-		expect(ordered.map(({ taskId }) => byTask.get(taskId))).toEqual(rows);
-
-		const { taskId = '', webhookUrl = '' } = service.tasks.get(String(ordered[0]?.taskId)) ?? {};
-		const altered = webhookUrl.replace('row+7', 'row+8');
-		expect(altered).not.toBe(webhookUrl);
-		expect(await scene.deliver(altered, taskId)).toBe(401);
-		expect(await scene.deliver(webhookUrl, taskId)).toBe(200);
 	});
 }

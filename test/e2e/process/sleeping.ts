@@ -6,7 +6,6 @@ import {
 	called,
 	inALoop,
 	inARow,
-	itemNodes,
 	linked,
 	manualTrigger,
 	node,
@@ -23,8 +22,10 @@ const MINUTE = 60_000;
 /**
  * A run that sleeps, and that n8n runs again: what comes out is what comes out of a run that is held, in one execution, and
  * what may happen to the run meanwhile.
+ *
+ * @param keys an account of its own
  */
-export function testSleeping(scene: Scene, story: Story): void {
+export function testSleeping(scene: Scene, keys: Scene, story: Story): void {
 	const MODES: Record<string, IDataObject> = {
 		held: { suspendAfter: 30 },
 		'asleep from the start': AT_ONCE,
@@ -172,8 +173,6 @@ export function testSleeping(scene: Scene, story: Story): void {
 	/** A task that ends when the test says so. */
 	const LATER: IDataObject = { latencyMs: 3_600_000 };
 
-	const complete = (run: Run) => run.taskIds.forEach((taskId) => scene.service.complete(taskId));
-
 	story(
 		'a run that is stopped in a turn leaves a list of its tasks, is found by its number, and goes on with its retry',
 		async () => {
@@ -188,22 +187,26 @@ export function testSleeping(scene: Scene, story: Story): void {
 		},
 	);
 
-	story('a workflow that is renamed, edited and switched off meanwhile', async () => {
-		const run = await (await start('Edited', [LATER])).asleep(2);
-		await run.suspended();
-		const other = inARow(manualTrigger(), itemNodes('Other', [{}]));
-		await scene.client.updateWorkflow(run.workflowId, { name: 'Renamed', ...other });
-		complete(run);
-		expect(statesOf(await run.end())).toEqual(['SUCCESS']);
-	});
-
-	story('a run of which n8n saves nothing comes out', async () => {
-		const settings = { saveDataSuccessExecution: 'none', saveDataErrorExecution: 'none' } as const;
-		const after = [scene.collector.node()];
-		const run = await start('Unsaved', [{ latencyMs: 12_000 }], { after, settings });
-		await run.asleep(2);
-		await scene.arrived(run.taskIds[0]);
-	});
+	story(
+		'the API key is rotated meanwhile: the next turn has the new key, and orders nothing again',
+		async () => {
+			const { service, credential } = keys.stage;
+			const options = AT_ONCE;
+			const run = await (
+				await keys.startImages([LATER, LATER], { name: 'Rotated', options })
+			).asleep(2);
+			const before = run.reads;
+			service.rotateApiKey('sk-live-second-key');
+			for (const taskId of run.taskIds) service.complete(taskId);
+			await until('a read in vain', 2 * MINUTE, () => run.reads > before);
+			expect((await run.now()).status).not.toBe('error');
+			const stored = { ...credential, type: 'mediaGenerationApi' };
+			const data = { baseUrl: service.url, apiKey: 'sk-live-second-key' };
+			await keys.client.updateCredential(stored, data);
+			expect(statesOf(succeeded(await run.end()))).toEqual(['SUCCESS', 'SUCCESS']);
+			expect(run.tasks).toHaveLength(2);
+		},
+	);
 
 	story("the workflow's own time limit ends the wait before n8n cancels the run", async () => {
 		const settings = { executionTimeout: 190 };

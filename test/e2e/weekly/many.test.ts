@@ -209,46 +209,6 @@ describe('n8n is stopped, and away until a hundred runs that sleep are due and t
 	);
 });
 
-describe('n8n is shut down, and has the 90 s that the page advises', () => {
-	const COUNT = 60;
-	const scene = openScene({
-		env: { ...WHOLE_MINUTE, N8N_GRACEFUL_SHUTDOWN_TIMEOUT: String(GRACE_MS / SECOND) },
-		clears: false,
-	});
-
-	it(
-		'a run that has slept and orders comes out, each item once, and nobody does anything',
-		async () => {
-			const { client, stage } = scene;
-			const run = await scene.startImages(many(COUNT, { latencyMs: 10 * SECOND }), {
-				name: 'Calm',
-				options: { suspendAfter: 1, maxInFlight: 4, downloadResults: true },
-				byWebhook: true,
-			});
-			await run.inALaterTurn();
-			const from = Date.now();
-			await stage.n8n.stop(GRACE_MS + MINUTE);
-			const account = await stage.n8n.exited;
-			const stoppedMs = Date.now() - from;
-			await stage.restart();
-			await client.login();
-			const ordered = run.tasks.length;
-			const items = itemsOf(succeeded(await run.end(15 * MINUTE)));
-			const { id, name } = run;
-			console.log(
-				`${name} (${id}): n8n ${account} after ${stoppedMs} ms, with ${ordered} tasks; ${run.tasks.length} tasks in the end, ${run.sleeps} sleeps`,
-			);
-			expect(account).toBe('exited with 0');
-			expect(stoppedMs).toBeLessThan(GRACE_MS);
-			expect(ordered).toBeLessThan(COUNT);
-			expect(items.map(({ state }) => state)).toEqual(Array(COUNT).fill('SUCCESS'));
-			expect(run.tasks).toHaveLength(COUNT);
-			expect(await run.others()).toEqual([]);
-		},
-		25 * MINUTE,
-	);
-});
-
 describe('a night', () => {
 	const scene = openScene({ env: WHOLE_MINUTE, clears: false });
 	const ROWS = 600;

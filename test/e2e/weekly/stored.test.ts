@@ -132,18 +132,6 @@ describe.each(['filesystem', 'database'])('files in the %s', (mode) => {
 	}, 300_000);
 });
 
-test('files in S3 need a licence: without one n8n does not start', async () => {
-	const env = {
-		...LEAN,
-		N8N_DEFAULT_BINARY_DATA_MODE: 's3',
-		N8N_EXTERNAL_STORAGE_S3_HOST: '127.0.0.1:9',
-		N8N_EXTERNAL_STORAGE_S3_BUCKET_NAME: BUCKET,
-	};
-	await expect(Stage.open({ env })).rejects.toThrow(
-		'S3 binary data storage requires a valid license',
-	);
-}, 300_000);
-
 unless(missingForQueueMode(), 'Executions in files').describe(
 	'executions in files, in queue mode',
 	() => {
