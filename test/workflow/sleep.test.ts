@@ -229,11 +229,15 @@ it.each<[string, IDataObject, object]>([
 });
 
 describe('while a run sleeps', () => {
-	it('its hint says how far it is', async () => {
+	it.each([
+		['a failed task is free', {}, 0.16],
+		['the service has charged for a failed task', { creditsConsumed: 8 }, 0.24],
+	])('its hint says how far it is, and what it cost: %s', async (_what, extraFields, usd) => {
+		on.service.configure({ extraFields });
 		const run = await asleep([slow('a'), fails('b'), 'c'], { ifSomeFail: 'keep' });
 		const [hint] = run.ran.hints;
 		expect(hint).toContain('3 tasks created, 1 finished, 1 failed');
-		expect(hint).toContain('cost so far about 0.16 USD');
+		expect(hint).toContain(`cost so far about ${usd} USD`);
 	});
 
 	it('an expression comes to give something else, and an upload gets another id: nothing is ordered again', async () => {

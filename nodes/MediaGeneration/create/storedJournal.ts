@@ -129,9 +129,9 @@ export function endedRun(run: StoredRun, entries: readonly TaskEntry[]): StoredR
 	return { ...run, settings: undefined, limits: undefined, common: undefined, entries: stored };
 }
 
-/** The state lasts; the links perish. */
-const stateAlone = ({ taskId, state }: TaskRecord): TaskRecord => {
-	const known = { taskId, creditsConsumed: null, record: {} };
+/** The state and the cost last; the links perish. */
+const stateAlone = ({ taskId, state, creditsConsumed }: TaskRecord): TaskRecord => {
+	const known = { taskId, creditsConsumed, record: {} };
 	if (state === 'FAILURE') return { ...known, state, reason: undefined };
 	return state === 'SUCCESS' ? { ...known, state, resultUrls: [] } : { ...known, state };
 };

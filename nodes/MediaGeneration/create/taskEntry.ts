@@ -1,6 +1,7 @@
 import type { IBinaryData, IDataObject } from 'n8n-workflow';
 
 import type { Deliveries } from '../callback/delivery';
+import { isFree } from '../n8n/storedExecution';
 import { echo } from '../plan/inputFile';
 import { type CreatePlan, isAwaited, referenceOf, type TaskPlan } from '../plan/planTypes';
 import { MAY_BE_BILLED, NOT_KNOWN } from '../report/taskErrors';
@@ -119,7 +120,7 @@ export function readAgain(entry: TaskEntry): TaskEntry {
 
 /** Whether the service says that it charged for a failed task. */
 export const isCharged = (task: TaskRecord | undefined) =>
-	task?.state === 'FAILURE' && (task.creditsConsumed ?? 0) > 0;
+	task?.state === 'FAILURE' && !isFree(task);
 
 /** The task has failed at the service, and cost nothing: another task may be created. Its id is kept. */
 export function freeAfterFailure(entry: TaskEntry): void {

@@ -95,10 +95,9 @@ function factsOf(data: IRunExecutionData) {
 	const created = journals.filter(({ taskId }) => taskId !== undefined);
 	const inDoubt = journals.filter(({ taskId, state }) => taskId === undefined && state === 'sent');
 	const isToOrder = ({ state, end }: JournalEntry) => state === 'free' && end === undefined;
-	const costOf = ({ costUsd = 0, task }: JournalEntry) => (task?.state === 'FAILURE' ? 0 : costUsd);
 	const wakeAt = isAwake(data) ? data.waitTill : undefined;
 	return {
-		costUsd: created.reduce((sum, each) => sum + costOf(each), 0),
+		costUsd: costOf(created),
 		unanswered: inDoubt.length,
 		toOrder: journals.filter(isToOrder).length,
 		wakeAt: wakeAt ? new Date(wakeAt).getTime() : undefined,
@@ -110,11 +109,19 @@ interface JournalEntry {
 	itemIndex?: number;
 	taskId?: string;
 	failed?: string[];
-	costUsd?: number;
+	costUsd?: number | undefined;
 	state?: string;
 	end?: string;
-	task?: { state?: string };
+	task?: { state?: string; creditsConsumed?: number | null } | undefined;
 }
+
+/** Whether a task cost nothing: it has failed, and the service does not say that it charged for the task. */
+export const isFree = (task: JournalEntry['task']): boolean =>
+	task?.state === 'FAILURE' && !((task.creditsConsumed ?? 0) > 0);
+
+/** What the orders of entries cost by their estimates, US dollars. */
+export const costOf = (entries: ReadonlyArray<Pick<JournalEntry, 'costUsd' | 'task'>>): number =>
+	entries.reduce((sum, { costUsd = 0, task }) => sum + (isFree(task) ? 0 : costUsd), 0);
 
 /** The entries of all runs in a journal. */
 const entriesIn = (journal: unknown): JournalEntry[] =>

@@ -1,9 +1,10 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
 import { Journal } from '../create/journal';
-import { isCharged, isOrdered, ownFields, positionOf, type TaskEntry } from '../create/taskEntry';
+import { isOrdered, ownFields, positionOf, type TaskEntry } from '../create/taskEntry';
 import { isTool, modeOf } from '../n8n/internals';
 import { takeInputBack } from '../n8n/runAgain';
+import { costOf } from '../n8n/storedExecution';
 import { stretchOf, timeLimitOf } from '../n8n/stretch';
 import { echo } from '../plan/inputFile';
 import { planRun, type RunPlan } from '../plan/planRun';
@@ -95,12 +96,10 @@ async function planAnew(
 ): Promise<INodeExecutionData[] | undefined> {
 	const ordered = journal.entries.filter(isOrdered);
 	const positions = new Set(ordered.map(positionOf));
-	// Failed tasks are free, unless the service says that it charged for them.
-	const paid = ordered.filter(({ task }) => task?.state !== 'FAILURE' || isCharged(task));
 	const { isDry, ...plan } = await planRun(context, connection, {
 		limitAt: timeLimitOf(context),
 		isOrdered: (item) => positions.has(positionOf(item)),
-		paidUsd: roundUsd(paid.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0)),
+		paidUsd: roundUsd(costOf(ordered)),
 	});
 	showWarnings(context, plan.warnings);
 	if (isDry) return dryRun(context, plan, journal);

@@ -2,7 +2,7 @@ import type { IExecuteFunctions } from 'n8n-workflow';
 
 import type { Journal } from '../create/journal';
 import type { TaskEntry } from '../create/taskEntry';
-import { executionsOf, type StoredExecution } from '../n8n/storedExecution';
+import { costOf, executionsOf, type StoredExecution } from '../n8n/storedExecution';
 import { isDelivered } from '../plan/planTypes';
 import { roundUsd } from '../service/money';
 import { hasEnded } from '../service/taskRecord';
@@ -16,9 +16,7 @@ export function progressOf({ entries }: Journal): string {
 	const created = entries.filter(({ taskId }) => taskId !== undefined);
 	const finished = entries.filter(({ task }) => task?.state === 'SUCCESS').length;
 	const failed = entries.filter(({ end }) => end === 'error').length;
-	// Failed tasks are free.
-	const paid = created.filter(({ task }) => task?.state !== 'FAILURE');
-	const usd = roundUsd(paid.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0));
+	const usd = roundUsd(costOf(created));
 	const parts = [
 		created.length < entries.length
 			? `${created.length} of ${count(entries.length, 'task')} created`
