@@ -1,6 +1,6 @@
 import type { IExecuteFunctions, INodeExecutionData } from 'n8n-workflow';
 
-import { executionIdOf, nodeContext, webhookBase } from '../n8n/internals';
+import { webhookBase } from '../n8n/internals';
 import { startSubExecution } from '../n8n/subExecution';
 import { LEAST_SLEEP_MS, LONGEST_SLEEP_MS } from '../read/readWindow';
 import { TOKEN_PARAMETER } from '../shared/addresses';
@@ -149,9 +149,6 @@ const NEXT: Partial<Record<Kind, string>> & Pick<Record<Kind, string>, 'answered
 	tooManyRequests: LATER,
 };
 
-/** The key in the node's context of the tasks for which a check was started. */
-const CHECKED_KEY = 'checkedCallbacks';
-
 /**
  * The created tasks of a run whose callbacks a trigger waits for. A check for missing callbacks is started at the end of
  * the run, and now and then before, since a large batch may take hours.
@@ -172,9 +169,8 @@ export class ExpectedCallbacks {
 	 * @param timeoutMs how long to wait for the callback, milliseconds
 	 */
 	add(taskId: string, webhookUrl: string, timeoutMs: number): void {
+		if (isTestAddress(webhookUrl)) return;
 		const address = new URL(webhookUrl);
-		// A second try by *Retry On Fail* takes up the tasks of the first try, for which a check was started.
-		if (isTestAddress(webhookUrl) || this.checked.includes(taskId)) return;
 		// Each turn makes the token anew, with the key of that time.
 		address.searchParams.delete(TOKEN_PARAMETER);
 		const { href } = address;
@@ -209,11 +205,7 @@ export class ExpectedCallbacks {
 		const deliveries = this.deliveries.splice(0);
 		if (deliveries.length === 0) return;
 		const begun = await settled(startCallbackWait(context, context.getNode().name, deliveries));
-		if ('value' in begun) {
-			const taskIds = [...this.checked, ...deliveries.map(({ taskId }) => taskId)];
-			nodeContext(context)[CHECKED_KEY] = { of: executionIdOf(context), taskIds };
-			return;
-		}
+		if ('value' in begun) return;
 		// n8n may be able to start the check at the end of the run.
 		this.deliveries = [...deliveries, ...this.deliveries];
 		writeLog(
@@ -221,13 +213,6 @@ export class ExpectedCallbacks {
 			'warn',
 			`n8n did not start the execution that checks the tasks, so nothing makes up for a callback that does not come. ${messageOf(begun.error)} Deliver such tasks with the operation Repeat Callback.`,
 		);
-	}
-
-	/** The tasks for which this execution has started a check. A retry from the list is another execution. */
-	private get checked(): string[] {
-		const stored = nodeContext(this.context)[CHECKED_KEY];
-		const isOurs = isRecord(stored) && stored.of === executionIdOf(this.context);
-		return isOurs ? (stored.taskIds as string[]) : [];
 	}
 }
 
