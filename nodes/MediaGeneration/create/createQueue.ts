@@ -239,7 +239,7 @@ export class CreateQueue {
 		return true;
 	}
 
-	/** Nobody knows whether the service took the task. After a few such orders in a row this turn orders nothing more. */
+	/** Nobody knows whether the service took the task. After a few such orders in a row the run rests. */
 	doubtful({ sentAt }: Ticket, error: ServiceError): void {
 		const now = clock.now();
 		this.rules.onFailure();
@@ -247,9 +247,7 @@ export class CreateQueue {
 		const verdict = this.breaker.doubtful(error, sentAt, now, this.hasCreated);
 		if (verdict === 'of all') return this.close(error);
 		this.tryLater(error, now);
-		if (verdict === 'again') return;
-		this.turn.end();
-		this.keepTo(this.breaker.probeAt, false);
+		if (verdict === 'rest') this.keepTo(this.breaker.probeAt, false);
 	}
 
 	/** The next order is a probe: it leaves when the breaker lets it. */

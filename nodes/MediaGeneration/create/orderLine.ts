@@ -41,7 +41,6 @@ export interface TurnOfQueue {
 	readonly isOver: boolean;
 	pause(until: number): void;
 	noteProgress(): void;
-	end(): void;
 	readonly alarm: { wait(at: number): { woken: Promise<void>; wake: () => void } };
 }
 

@@ -122,13 +122,6 @@ export class Turn {
 		this.hasProgress = true;
 	}
 
-	/** Ends the turn: nothing more is ordered before the next one. */
-	end(): void {
-		if (!this.maySleep) return;
-		this.isEnded = true;
-		this.recheck();
-	}
-
 	/** To be called when the turn is done with. */
 	close(): void {
 		this.alarm.close();
