@@ -79,6 +79,11 @@ const FOUND: Record<string, PartlyHistory> = {
 		...lasts('blip: 403 as a page', 5 * MINUTE),
 	},
 	'five minutes without a service': { ...BATCH, ...lasts('service away', 5 * MINUTE) },
+	'orders go out while a slow gateway has not answered the one before, and more than six are in doubt':
+		{
+			...{ ...BATCH, service: { ...BATCH.service, slowestAnswerMs: 20_000 } },
+			...lasts('blip: 504', 5 * MINUTE),
+		},
 	'a caller is stopped while the called workflow orders': {
 		...{ ...BATCH, workflow: 'called', ends: 'stopped', endsAt: 31_000 },
 	},

@@ -240,17 +240,19 @@ describe('while a run sleeps', () => {
 		expect(hint).toContain(`cost so far about ${usd} USD`);
 	});
 
-	it('an expression comes to give something else, and an upload gets another id: nothing is ordered again', async () => {
+	it('an expression comes to give something else, and an upload gets another id: no order is planned or sent again', async () => {
 		const additionalInput =
-			'={{ JSON.stringify({ seed: Math.random(), simulate: $json.simulate }) }}';
+			'={{ JSON.stringify({ seed: Math.random(), at: $now.toMillis(), simulate: $json.simulate }) }}';
 		const file = { data: 'filesystem-v2', mimeType: 'image/png', id: uploadedId('x') };
 		const items = prompts(slow('a'), slow('b', 20)).map((each) => ({ ...each, binary: { file } }));
-		const run = await on.start(imageNode({ additionalInput }), items);
+		const run = await on.start(imageNode({ additionalInput, suspendAfter: 0 }), items);
+		const plannedUntil = Date.now();
 		run.row.data = run.row.data.replaceAll('executions/temp/', 'executions/1/');
 		const { output } = await run.end();
 		expect(on.created).toBe(2);
 		const seeds = output.map(({ json }) => (json.input as IDataObject).seed);
 		expect(seeds).toEqual(on.inputs.map(({ seed }) => seed));
+		for (const { at } of on.inputs) expect(at).toBeLessThanOrEqual(plannedUntil);
 	});
 
 	it('its credential is lost: it is looked up at each wake', async () => {
