@@ -178,6 +178,10 @@ const FOUND: Record<string, PartlyHistory> = {
 		...{ ...LOOP, retriesTwice: true, kills: [kill('later turns', 6)] },
 		requests: [{ on: 'create', nth: 0, what: '429 with a time in its body' }],
 	},
+	'two retries share the nodes of a workflow': {
+		...{ workflow: 'in a row', node: { items: 6, maxInFlight: 1, suspendAfter: 0 } },
+		...{ service: { taskSeconds: 20 }, ends: 'killed', endsAt: 90_000, retriesTwice: true },
+	},
 	'a loop dies as it wakes, and its retry refuses the later rounds': {
 		...{ ...LOOP, salt: 9, kills: [kill('later turns', 9), kill('anything', 0)] },
 		requests: [{ on: 'create', nth: 0, what: 'answer lost' }],

@@ -8,7 +8,14 @@ import type { RunPlan, RunSettings } from '../plan/planRun';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
 import { clock, MINUTE_MS } from '../shared/clock';
-import { type Beginning, beginningOf, executionsBefore, newestOf, WHOLE } from './beginning';
+import {
+	type Beginning,
+	beginningOf,
+	claimedBefore,
+	executionsBefore,
+	newestOf,
+	WHOLE,
+} from './beginning';
 import type { QueueState } from './createQueue';
 import {
 	endedRun,
@@ -48,6 +55,9 @@ export class Journal {
 	/** In the order of the items. */
 	entries: TaskEntry[];
 
+	/** The retried executions whose orders this execution has claimed, in whichever of its nodes. */
+	readonly claimed: string[];
+
 	/** Whether n8n has handed out an older state than that of the last sleep, which the process remembers. */
 	readonly isOutdated: boolean;
 
@@ -85,7 +95,9 @@ export class Journal {
 		const earlier = executionsBefore(context, execution);
 		this.runIndex = runIndex;
 		this.execution = execution;
-		this.node = { ...stored, executions: [...earlier, execution] };
+		const executions = [...earlier, execution];
+		this.claimed = claimedBefore(context);
+		this.node = { ...stored, executions, claimed: this.claimed };
 		this.beginning = beginningOf(known, execution);
 		this.run = known ?? newRun(execution, stretchOf(context).isStored, begunAt);
 		this.isOutdated = isOutdated;
@@ -95,7 +107,7 @@ export class Journal {
 		this.begin(earlier, begunAt);
 		// n8n stores what this says when it stores the execution. It does not go back to an earlier run.
 		store[JOURNAL] = {
-			executions: this.node.executions,
+			...{ executions, claimed: this.claimed },
 			toJSON: () => this.toStored(this.isEnded && !this.hasTriesLeft),
 			// n8n may try once more, after a wake, what has had all its tries.
 			[WHOLE]: () => this.toStored(false),
@@ -269,16 +281,6 @@ export class Journal {
 		const turn = this.run.turn + 1;
 		const ended = { ...sleepingRun(this.run, this.entries), isAsleep: true, hasEnded: true, turn };
 		rememberState(this.context, turn, { ...this.node, runs: { [this.runIndex]: ended } });
-	}
-
-	/** To be called when this execution has claimed the orders of another one. */
-	noteClaimed(execution: string): void {
-		this.node.claimed = [...(this.node.claimed ?? []), execution];
-	}
-
-	/** Whether it has, in this round of a loop or an earlier one. */
-	hasClaimed(execution: string): boolean {
-		return this.node.claimed?.includes(execution) === true;
 	}
 
 	/** To be called when it is settled what the turns before may have ordered. */

@@ -75,8 +75,8 @@ export interface Stored {
 	executions: string[];
 	/** Of the retried executions, those of which n8n has stored a state of the node. */
 	kept?: string[];
-	/** Of the retried executions, those whose orders this execution has claimed, for all rounds of a loop. */
-	claimed?: string[];
+	/** Of the retried executions, those whose orders this execution has claimed, in whichever of its nodes. */
+	claimed: string[];
 	/** What the service was seen to do, which the next round of a loop knows, too: a pause that it asks for, and its refusals. */
 	pausedUntil?: number | undefined;
 	breaker?: BreakerState | undefined;

@@ -31,7 +31,7 @@ export class LedgerRow {
 
 	/**
 	 * @param name names the row, and is its first entry
-	 * @param nodeId the node that owns the row, if that is another node of this workflow
+	 * @param nodeId the node that owns the row, if that is not the present one
 	 */
 	constructor(
 		private readonly context: IExecuteFunctions,

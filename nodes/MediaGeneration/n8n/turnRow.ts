@@ -12,6 +12,9 @@ const PAUSE_MS = 5_000;
 /** Among so many executions after a retried one its first retry is looked for. */
 const MOST_CANDIDATES = 1_000;
 
+/** In place of a node's id: all nodes of a workflow share the row of a claim. */
+const ALL_NODES = 'media-generation';
+
 const claimBy = (execution: string): string => `claimed by ${execution}`;
 
 /**
@@ -48,7 +51,7 @@ export class TurnRow {
 	}
 
 	private get claimRow(): LedgerRow {
-		return new LedgerRow(this.context, `retry of ${this.execution}`);
+		return new LedgerRow(this.context, `retry of ${this.execution}`, ALL_NODES);
 	}
 
 	/**
@@ -76,7 +79,7 @@ export class TurnRow {
 	}
 
 	/**
-	 * Claims the orders of the execution for a retry of it: the first retry goes on.
+	 * Claims the orders of all nodes of the execution for a retry of it: the first retry goes on.
 	 *
 	 * @param claimant the execution that claims them
 	 * @returns whether it has the claim

@@ -103,7 +103,7 @@ export async function beginOrders(
 }
 
 /**
- * Of several retries of an execution the first one goes on, with all rounds of a loop. A retry of that one has its claim.
+ * Of several retries of an execution the first one goes on, in all nodes and rounds. A retry of that one has its claim.
  *
  * @throws ItemError if another retry goes on
  */
@@ -112,12 +112,12 @@ async function claimBefore(context: IExecuteFunctions, journal: Journal): Promis
 	const before = journal.state.before.map(({ execution }) => execution);
 	const chain = [...new Set([...before, present])];
 	for (const [index, execution] of chain.slice(0, -1).entries()) {
-		if (journal.hasClaimed(execution)) continue;
+		if (journal.claimed.includes(execution)) continue;
 		const row = new TurnRow(context, 0, execution);
 		if (!(await row.claim(chain[index + 1] ?? present))) {
 			throw await goesOn(row, `Another retry of execution ${execution}`);
 		}
-		journal.noteClaimed(execution);
+		journal.claimed.push(execution);
 	}
 }
 
