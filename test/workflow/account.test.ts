@@ -1,7 +1,7 @@
 import type { ICredentialsHelper, IDataObject } from 'n8n-workflow';
 
 import { additionalData } from './engine';
-import { fails, field, IMAGE_MODEL, imageNode, keepsGoing, prompts, stage, text } from './support';
+import { field, imageNode, keepsGoing, prompts, stage, text } from './support';
 
 const on = stage();
 
@@ -72,7 +72,6 @@ describe('an account that runs dry, or whose key is refused,', () => {
 
 	it.each([
 		['credits, If Some Items Fail: Keep All Items', out, {}],
-		['credits, Stop with an Error', out, { ifSomeFail: 'stop' }],
 		['credits, asleep', out, { suspendAfter: 0 }],
 		['the key', revoked, {}],
 	])(
@@ -98,34 +97,5 @@ describe('an account that runs dry, or whose key is refused,', () => {
 		on.service.configure({ createStatus: out });
 		const { output } = await on.images(NINE, { maxInFlight: 1 }, keepsGoing);
 		expect(field(output, 'state')).toEqual(['SUCCESS', ...Array<undefined>(8).fill(undefined)]);
-	});
-
-	it('differs from a task that fails, and from a read that is refused', async () => {
-		const failed = await on.images(['a', fails('b')]);
-		expect(failed.error).toBeUndefined();
-		const taskIds = [on.taskIds[0], 'of-another-account'];
-		on.service.configure({ readStatus: { status: 401, after: 1 } });
-		const parameters = { resource: 'task', operation: 'get', taskId: taskIds.join() };
-		const read = await on.run({ parameters });
-		expect(read.error).toBeUndefined();
-		expect(field(read.output, 'state')).toEqual(['SUCCESS', undefined]);
-	});
-});
-
-describe('Max Cost (USD) counts the results that an input asks for', () => {
-	const task = { resource: 'task', operation: 'create', model: IMAGE_MODEL };
-	const additionalFields = { assignments: [{ name: 'num_images', type: 'number', value: 4 }] };
-	const image = { prompt: 'A sea' };
-
-	it.each<[string, IDataObject]>([
-		['Additional Input', { ...image, options: { additionalInput: '{"n": 4}' } }],
-		['Additional Fields', { ...image, options: { additionalFields } }],
-		['Model Fields', { ...image, modelFields: { value: { num_outputs: 4 } } }],
-		['Create Task', { ...task, input: '{"prompt": "A sea", "num_images": 4}' }],
-	])('in %s', async (_where, { options, ...given }) => {
-		const parameters = { ...given, options: { ...(options as IDataObject), maxCostUsd: 0.1 } };
-		const { error } = await on.run({ parameters });
-		expect(error?.message).toBe('1 task would cost 0.32 USD, which is above the limit of 0.1 USD');
-		expect(on.creates).toEqual([]);
 	});
 });

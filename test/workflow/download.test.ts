@@ -106,9 +106,9 @@ describe('a host that stumbles', () => {
 
 	it('for all files holds up a batch for ten minutes, and not for ten minutes a file', async () => {
 		on.service.configure({ mediaStatus: 503 });
-		const batch = Array.from({ length: 15 }, (_, index) => `Prompt ${index}`);
+		const batch = Array.from({ length: 5 }, (_, index) => `Prompt ${index}`);
 		const { output } = await download(batch, {}, keepsGoing);
-		expect(field(output, 'error')).toHaveLength(15);
+		expect(field(output, 'error')).toHaveLength(5);
 		expect(on.elapsed).toBeLessThan(13 * MINUTE);
 	});
 });
@@ -130,17 +130,14 @@ it('a result that cannot be downloaded leaves an item with the URL, task and rec
 	expect(output).toMatchObject([{ json, pairedItem: { item: 0 } }]);
 });
 
-it.each([100, 119])(
-	'a file that is there after %d s comes, also where the run may sleep',
-	async (seconds) => {
-		on.service.configure({ mediaStatus: 404 });
-		const wait = { resource: 'task', operation: 'wait', taskId: on.finishedTask() };
-		const n8n = new WorkflowN8n(on.workflow({ parameters: { ...wait, downloadResults: true } }));
-		const run = n8n.begin();
-		await pass(seconds * SECOND);
-		on.service.resetSettings();
-		await passUntil(() => isTerminal(run.row.status));
-		expect(run.row.status).toBe('success');
-		expect(fileOf(run.ran.output)).toBeDefined();
-	},
-);
+it('a file that is there after 119 s comes, also where the run may sleep', async () => {
+	on.service.configure({ mediaStatus: 404 });
+	const wait = { resource: 'task', operation: 'wait', taskId: on.finishedTask() };
+	const n8n = new WorkflowN8n(on.workflow({ parameters: { ...wait, downloadResults: true } }));
+	const run = n8n.begin();
+	await pass(119 * SECOND);
+	on.service.resetSettings();
+	await passUntil(() => isTerminal(run.row.status));
+	expect(run.row.status).toBe('success');
+	expect(fileOf(run.ran.output)).toBeDefined();
+});

@@ -107,12 +107,6 @@ describe.each([
 		);
 		expect(output[1]?.json).not.toHaveProperty('error');
 	});
-
-	it('creates all that come after a failure', async () => {
-		const items = [fails('a'), fails('b'), 'c', 'd'];
-		const { output } = await on.images(items, { maxInFlight: 1 }, node);
-		expect(field(output, 'state')).toEqual(['FAILURE', 'FAILURE', 'SUCCESS', 'SUCCESS']);
-	});
 });
 
 it.each(['get', 'wait'])(

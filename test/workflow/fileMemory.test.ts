@@ -12,8 +12,8 @@ jest.setTimeout(120_000);
 virtualTime();
 
 const MB = 1e6;
-const FILE_BYTES = 2 * MB;
-const FILES = 40;
+const FILE_BYTES = MB;
+const FILES = 20;
 
 setFlagsFromString('--expose_gc');
 const collectGarbage = runInNewContext('gc') as () => void;
@@ -83,6 +83,6 @@ it('a batch of files reads those of the creates under way, and does not hold all
 	expect(reads).toBe(FILES);
 	expect(mostUnderWay).toBeLessThan(10);
 	// The transport keeps the last few bodies for a while, five at most, however many there were: as file, as base64
-	// and as body. All of the batch would be 300 MB.
+	// and as body. All of the batch would be 75 MB.
 	expect(((heldWaiting ?? Infinity) - before) / MB).toBeLessThan(50);
 });

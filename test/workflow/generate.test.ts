@@ -13,7 +13,6 @@ import {
 	prompts,
 	SECOND,
 	stage,
-	VIDEO_MODEL,
 } from './support';
 
 const on = stage();
@@ -55,24 +54,6 @@ describe('a batch', () => {
 	});
 });
 
-it('a video starts from the picture of each item, sent whole as a data URI; the output shows its beginning', async () => {
-	const pictures = [Buffer.from('small'), Buffer.alloc(100_000, 7)].map((data) =>
-		data.toString('base64'),
-	);
-	const items = pictures.map((data) => ({
-		json: {},
-		binary: { data: { data, mimeType: 'image/png' } },
-	}));
-	const video = { resource: 'video', prompt: 'Waves', imageSource: 'binary' };
-	const { output } = await on.run({ parameters: video }, items);
-	expect(field(output, 'model')).toEqual(Array(2).fill(VIDEO_MODEL));
-	const [small, large = ''] = pictures.map((data) => `data:image/png;base64,${data}`);
-	expect(on.inputs.map(({ image_url }) => image_url)).toEqual([small, large]);
-	const cut = `${large.slice(0, 64)}… (${large.length} characters)`;
-	const inputs = [small, cut].map((image_url) => ({ prompt: 'Waves', image_url }));
-	expect(field(output, 'input')).toEqual(inputs);
-});
-
 it.each<[string, TestNode[], object]>([
 	['of this workflow', [TRIGGER], {}],
 	['whose URL was pasted', [], { callbackUrl: `https://n8n.test${TRIGGER_PATH}` }],
@@ -106,7 +87,6 @@ describe('a reference', () => {
 
 	it.each<[string, string, Settings, IDataObject]>([
 		['with its result', 'wait', {}, {}],
-		['with a failed task', 'wait', { outcome: 'FAILURE' }, {}],
 		['with an item that was refused', 'wait', { createStatus: 400 }, {}],
 		['with a task that a trigger waits for', 'trigger', {}, {}],
 		['with a task that nobody waits for', 'return', {}, {}],
@@ -135,4 +115,26 @@ describe('a reference', () => {
 		expect(error?.message).toBe(`${message} (item 1)`);
 		expect(on.creates).toEqual([]);
 	});
+});
+
+it('three lines of a prompt make three pictures, in their order, each linked to the one item', async () => {
+	const prompt = 'A red bird\n\nA blue bird\nA green bird';
+	const node = imageNode(
+		{ downloadResults: true },
+		{ parameters: { prompt, promptPerLine: true } },
+	);
+	const { output, hints } = await on.run(node, [{ json: { row: 7 } }]);
+	expect(field(output, 'input')).toEqual([
+		{ prompt: 'A red bird' },
+		{ prompt: 'A blue bird' },
+		{ prompt: 'A green bird' },
+	]);
+	expect(field(output, 'row')).toEqual([7, 7, 7]);
+	expect(output.map(({ pairedItem }) => pairedItem)).toEqual(Array(3).fill({ item: 0 }));
+	expect(output.map(({ binary }) => binary?.data?.fileName)).toEqual([
+		expect.stringMatching(/^1-1-a-red-bird-.*png/),
+		expect.stringMatching(/^1-2-a-blue-bird-.*png/),
+		expect.stringMatching(/^1-3-a-green-bird-.*png/),
+	]);
+	expect(hints.join()).toContain('3 tasks, about 0.24 USD, 24 credits.');
 });

@@ -172,44 +172,11 @@ describe('an item that fails', () => {
 		expect(output[1]).toMatchObject({ json, binary: row(1).binary });
 	});
 
-	it('has nothing of another task where none was created, and no task has the price of another', async () => {
-		const another = {
-			...{ taskId: 'of-another-node', state: 'SUCCESS', resultUrls: ['https://other.test/1.png'] },
-			...{ estimatedCostUsd: 0.08, failedTaskIds: ['x'] },
-			...{ resultUrl: 'https://other.test/1.png', resultIndex: 0, record: { taskId: 'x' } },
-		};
-		const items = [row(0), refused(1)].map(({ json }) => ({ json: { ...json, ...another } }));
-		const node = imageNode({}, { parameters: { model: 'other/model' } });
-		const { output } = await on.run(node, items);
-		const ofItems = Object.keys(another).map((name) => field(output, name));
-		expect(ofItems).toEqual([
-			[on.taskIds[0], undefined],
-			['SUCCESS', undefined],
-			[[text('/media/')], undefined],
-			[undefined, undefined],
-			[undefined, undefined],
-			[undefined, undefined],
-			[undefined, undefined],
-			[expect.objectContaining({ createdAt: expect.any(String) as string }), undefined],
-		]);
-	});
-
 	it('keeps the id of the task to wait for where nobody could read it', async () => {
 		const taskId = '={{ $json.taskId }}';
 		const parameters = { resource: 'task', operation: 'wait', taskId };
 		const { output } = await on.run({ ...keepsGoing, parameters }, [row(0)], nowhere());
 		expect(output[0]?.json).toMatchObject({ row: 0, taskId: ANOTHER });
-	});
-
-	it('has it where a parameter cannot be meant, or there is no account', async () => {
-		const blank = imageNode({}, { ...keepsGoing, parameters: { prompt: '={{ "" }}' } });
-		const empty = await on.run(blank, [row(0)]);
-		const other = await on.run(imageNode({}, keepsGoing), [row(0)], nowhere());
-		for (const { output } of [empty, other]) {
-			expect(output).toMatchObject([{ json: { row: 0 }, binary: row(0).binary }]);
-			expect(output[0]?.json.error).not.toBe(ANOTHER);
-		}
-		expect(on.creates).toHaveLength(0);
 	});
 
 	it("has the files of its input on n8n's error output, and the fields as they are without the switch", async () => {
