@@ -162,15 +162,6 @@ export class Cluster {
 		return await startN8n({ userFolder, env, command, port });
 	}
 
-	/** Waits until a worker runs an execution, and says which. */
-	async workerOf(executionId: string): Promise<N8nProcess> {
-		const line = `Worker started execution ${executionId} `;
-		const found = () =>
-			this.workers.find(({ logFile }) => readFileSync(logFile, 'utf8').includes(line));
-		await until('a worker to run the execution', SETTLE_LIMIT_MS, () => Boolean(found()));
-		return found() as N8nProcess;
-	}
-
 	/**
 	 * Puts executions that workers have taken back into the queue, as a Redis does that came back a moment older, after a power
 	 * cut or a failover: then n8n runs them again, under the same id.

@@ -25,10 +25,11 @@ const keys = openAccount(scene, false);
 const story = atTheSameTime(test, 500);
 
 describe('one after the other', () => {
-	describe('what n8n does', () => testFacts(account));
 	describe('a caller who waits', () => testCallers(account));
 	describe('callbacks', () => testCallbacks(account));
 	describe('the credential', () => testCredential(account));
+	// Last, since it looks at single seconds.
+	describe('what n8n does', () => testFacts(account));
 });
 
 describe('at the same time', () => {

@@ -71,6 +71,17 @@ it('the state of an earlier round of a loop, handed out while a later round slee
 	expect([on.created, run.itemsOf().length, errorsOf(run.itemsOf())]).toEqual([12, 12, []]);
 });
 
+it('a round of a loop that has ended without a sleep is not ordered again, where the state of the round before is handed out', async () => {
+	const rounds = [images(2, 90), images(2, 10), images(2, 90)];
+	const run = on.begin(imageNode({ suspendAfter: 1 }, keepsGoing), undefined, { rounds });
+	await passUntil(() => run.isAsleep);
+	const { data } = run.row;
+	await passUntil(() => on.created === 6 && run.isAsleep);
+	handOut(run, data);
+	await run.end();
+	expect(on.created).toBe(6);
+});
+
 it.each(['success', 'error'])(
 	'the first state, handed out after the end with %s, orders nothing',
 	async (status) => {

@@ -18,7 +18,7 @@ import { buildWorkflow, CREDENTIAL, SOURCE, type TestWorkflow, typesOf } from '.
 import { pass, passTime, passUntil, time } from '../time';
 import { type Definition, enter, isTerminal, type Row } from './database';
 import { MemoryN8n } from './memoryN8n';
-import { callerOf, calls, nodeType } from './nodes';
+import { nodeType } from './nodes';
 import type { Loaded } from './process';
 import { Randomness } from './randomness';
 
@@ -57,7 +57,7 @@ export class WorkflowN8n extends MemoryN8n {
 	load(): Loaded {
 		forgetStates();
 		const types = typesOf(this.test);
-		const nodes = { ...types, [START_OF_SUB]: passes, calls };
+		const nodes = { ...types, [START_OF_SUB]: passes };
 		return { nodes, credential: new MediaGenerationApi() };
 	}
 
@@ -108,26 +108,6 @@ export class WorkflowN8n extends MemoryN8n {
 		this.processes.living('main')[0]?.die();
 		await passUntil(() => row.status === 'crashed');
 		await passUntil(() => this.processes.living('main').length > 0);
-	}
-
-	/**
-	 * Starts a workflow that calls the tested one, and waits for its end.
-	 *
-	 * @param mode how the caller is started
-	 * @returns both, when the tested workflow has begun
-	 */
-	async beginCalled(
-		mode: WorkflowExecuteMode = 'trigger',
-	): Promise<{ caller: StoredRun; child: StoredRun }> {
-		const [main] = this.processes.living('main');
-		const definition = callerOf(SOURCE);
-		const caller = this.executions.begin(
-			{ mode, start: 'Call', items: [{ json: {} }], definition },
-			main,
-		);
-		const called = () => this.rows.find((row) => row.caller?.executionId === caller.id);
-		await passUntil(() => called() !== undefined);
-		return { caller: new StoredRun(this, caller), child: new StoredRun(this, called()!) };
 	}
 
 	/** An execution that was under way or asleep when its process died, as n8n has stored it. */
