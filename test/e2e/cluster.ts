@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 
 import { freePort, HOST } from '../n8n/ports';
 import { type N8nProcess, startN8n } from '../n8n/process';

@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module';
 import type { IConnections, IDataObject, INode } from 'n8n-workflow';
 
-import { type LanguageModel, MODEL_NAME, startLanguageModel } from '../n8n/languageModel';
+import { type LanguageModel, startLanguageModel } from '../n8n/languageModel';
 import { until } from '../n8n/client';
-import { called, inARow, node, to } from './nodes';
+import { called, inARow, node } from './nodes';
 import { atTheSameTime } from './run';
 import { openAccount, openScene, type Scene } from './scene';
 import { Stage } from './stage';
@@ -21,14 +21,8 @@ const long = openAccount(scene, false);
 const story = atTheSameTime(test, 500);
 
 let model: LanguageModel;
-let modelCredential: { id: string; name: string };
-
 beforeAll(async () => {
 	model = await startLanguageModel();
-	modelCredential = await scene.client.createCredential('Language model', 'openAiApi', {
-		apiKey: 'none',
-		url: model.url,
-	});
 }, 900_000);
 afterAll(async () => await model?.close());
 
@@ -51,63 +45,6 @@ const workflowTool = (workflowId: string): INode => {
 	};
 	return node('@n8n/n8n-nodes-langchain.toolWorkflow', 'Picture', parameters, 2.2);
 };
-
-/** A workflow whose agent has the tool. */
-async function agentWorkflow(tool: INode): Promise<string> {
-	const langchain = '@n8n/n8n-nodes-langchain';
-	const trigger = node(`${langchain}.chatTrigger`, 'Chat', { options: {} }, 1.4);
-	const chat = { ...trigger, webhookId: crypto.randomUUID() };
-	const chosen = {
-		model: { __rl: true, mode: 'id', value: MODEL_NAME },
-		responsesApiEnabled: false,
-	};
-	const languageModel: INode = {
-		...node(`${langchain}.lmChatOpenAi`, 'Model', chosen, 1.3),
-		credentials: { openAiApi: modelCredential },
-	};
-	const agent = node(`${langchain}.agent`, 'Agent', { options: {} }, 3.1);
-	const connections: IConnections = {
-		Chat: { main: to('Agent') },
-		Model: { ai_languageModel: [[{ node: 'Agent', type: 'ai_languageModel', index: 0 }]] },
-		Picture: { ai_tool: [[{ node: 'Agent', type: 'ai_tool', index: 0 }]] },
-	};
-	const nodes = [chat, languageModel, agent, tool];
-	const settings = { executionOrder: 'v1' as const };
-	const definition = { name: 'Agent', nodes, connections, settings };
-	return (await scene.client.createWorkflow(definition)).id;
-}
-
-/** What the agent's model was handed by the tool, after the user has said something. */
-async function toolSays(tool: INode): Promise<{ said: string; output: unknown }> {
-	const id = await agentWorkflow(tool);
-	const before = model.requests.length;
-	const { output } = await scene.client.chat(id, 'Chat', PROMPT);
-	const messages = model.requests.slice(before).flatMap((request) => request.messages);
-	const last = messages.filter(({ role }) => role === 'tool').at(-1)?.content ?? '';
-	return { said: typeof last === 'string' ? last : JSON.stringify(last), output };
-}
-
-describe('an agent', () => {
-	it('reads the description, makes one picture, and gets what it can use', async () => {
-		const { said, output } = await toolSays(pictureTool(account));
-		const [task] = account.tasks;
-		expect(account.tasks).toHaveLength(1);
-		expect(task?.record.input.prompt).toBe(PROMPT);
-		const offered = model.requests.at(-1)?.tools?.[0]?.function;
-		expect(offered?.description).toContain('Generates one image from a text prompt');
-		expect(said).toContain(String(task?.record.resultUrls?.[0]));
-		expect(said).not.toContain('"record"');
-		expect(output).toBe(`Here it is: ${task?.record.resultUrls?.[0]}`);
-	});
-
-	it('gets the reason of a failed task, and the workflow goes on', async () => {
-		const tool = pictureTool(account, { outcome: 'FAILURE', failureMessage: 'Unsafe prompt.' });
-		const { said, output } = await toolSays(tool);
-		expect(said).toContain('Unsafe prompt');
-		expect(said).toContain('Change the prompt');
-		expect(output).toContain('Unsafe prompt');
-	});
-});
 
 describe('the examples', () => testExamples(account, () => model));
 

@@ -103,25 +103,6 @@ describe('overnight', () => {
 		const came = collector.seen.filter((taskId) => taskId !== '');
 		expect(came.sort()).toEqual(others.map(({ taskId }) => String(taskId)).sort());
 	}, 10_800_000);
-
-	test('with normal restarts each row comes out once, and nobody does anything', async () => {
-		const { client, stage } = scene;
-		const from = Date.now();
-		const run = await startRows('Calm');
-		for (let restart = 0; restart < KILLS; restart++) {
-			await sleep(between(20, 140) * SECOND);
-			await stage.n8n.stop(GRACE_MS + MINUTE);
-			await stage.restart();
-			await client.login();
-			console.log(`restart ${restart + 1}: ${run.tasks.length} tasks; ${(await run.now()).status}`);
-		}
-		const items = itemsOf(succeeded(await run.end(2 * 60 * MINUTE)));
-		const minutes = Math.round((Date.now() - from) / MINUTE);
-		console.log(`${ROWS} rows, ${KILLS} restarts, ${minutes} minutes: ${run.tasks.length} tasks`);
-		expect(items.map(promptOf)).toEqual(rowsOf('Calm'));
-		expect(items.filter(({ state }) => state !== 'SUCCESS')).toEqual([]);
-		expect(run.tasks).toHaveLength(ROWS);
-	}, 10_800_000);
 });
 
 /**

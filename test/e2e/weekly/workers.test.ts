@@ -1,3 +1,5 @@
+import type { IDataObject } from 'n8n-workflow';
+
 import { until } from '../../n8n/client';
 import { LEAN, WHOLE_MINUTE } from '../../n8n/settings';
 import { missingForQueueMode } from '../cluster';
@@ -75,4 +77,30 @@ describe('queue mode with two workers, where a minute is a minute', () => {
 		expect(new Set(run.tasks.map(({ record }) => promptOf(record))).size).toBe(count);
 		expect(run.tasks).toHaveLength(count);
 	}, 1_200_000);
+});
+
+describe('queue mode: two workers, with executions in files', () => {
+	const scene = openScene({
+		open: async () => {
+			const env = { ...LEAN, N8N_EXECUTION_DATA_STORAGE_MODE: 'filesystem' };
+			return await Stage.openInQueueMode({ workers: 2, webhooks: 0, env });
+		},
+	});
+
+	test('a run that nobody saves sleeps three times, loses a worker, and comes out', async () => {
+		const { cluster } = scene.stage;
+		const run = await scene.startImages(Array<IDataObject>(6).fill({ latencyMs: 100_000 }), {
+			name: 'Unsaved',
+			options: { suspendAfter: 0 },
+			after: [scene.collector.node()],
+			settings: { saveDataSuccessExecution: 'none' },
+		});
+		await run.asleep();
+		const [victim] = cluster.workers;
+		if (victim) await cluster.kill(victim);
+		await scene.collector.settle(6, 330_000);
+		expect([...scene.collector.seen].sort()).toEqual([...run.taskIds].sort());
+		expect(run.tasks).toHaveLength(6);
+		expect(run.sleeps).toBeGreaterThanOrEqual(3);
+	}, 500_000);
 });
