@@ -1,28 +1,35 @@
 import {
 	createEmptyRunExecutionData,
+	type ICredentialsHelper,
 	type IDataObject,
 	type INodeExecutionData,
 } from 'n8n-workflow';
-
 import { MediaGeneration } from '../../nodes/MediaGeneration/MediaGeneration.node';
 import { HOUR } from '../durations';
 import type { Settings } from '../service/settings';
 import { caught, visibleText } from '../unit/support';
-import { executeContext } from './engine';
+import { additionalData, executeContext } from './engine';
+import { type StoredRun, WorkflowN8n } from './n8n/workflowN8n';
+import { store } from './processedData';
+import { fromStored } from './stored';
 import {
 	fails,
 	field,
 	hasErrorOutput,
 	imageNode,
 	item,
+	jsonOf,
 	keepsGoing,
+	many,
 	MINUTE,
 	prompts,
 	SECOND,
 	stage,
 	text,
 } from './support';
-import { passTime, settle, time } from './time';
+import { passTime, passUntil, settle, time } from './time';
+
+/** How a run ends that does not succeed as a whole: by its items, by its account, by a stop. */
 
 const on = stage();
 
@@ -208,4 +215,165 @@ it('orders that are too large concern their items alone, from the first one on',
 	expect(field(output, 'error').slice(0, 6)).toEqual(
 		Array(6).fill(text('The request is too large for the service (HTTP 413)')),
 	);
+});
+
+/** A credential whose key is the expression {{ $json.key }}. */
+function byRow(): { host: { credentialsHelper: ICredentialsHelper }; lookUps: () => number } {
+	let lookUps = 0;
+	const getDecrypted: ICredentialsHelper['getDecrypted'] = async (...given) => {
+		lookUps++;
+		const [, , , , , raw, values] = given;
+		const row: IDataObject = values?.connectionInputData[values.itemIndex]?.json ?? {};
+		return { ...on.credential, apiKey: raw === true ? '={{ $json.key }}' : String(row.key) };
+	};
+	const { credentialsHelper } = additionalData(on.credential);
+	const host = { credentialsHelper: Object.assign(credentialsHelper, { getDecrypted }) };
+	return { host, lookUps: () => lookUps };
+}
+
+const rows = (...keys: string[]) =>
+	keys.map((key, index) => ({ json: { prompt: `Prompt ${index}`, key, taskId: `task-${index}` } }));
+
+const reads = (operation: string) => ({
+	parameters: { resource: 'task', operation, taskId: '={{ $json.taskId }}' },
+});
+
+it.each([
+	['held', imageNode({}, keepsGoing)],
+	['that is stored first', imageNode({ suspendAfter: 0 }, keepsGoing)],
+	['of Get', { ...keepsGoing, ...reads('get') }],
+	['of Wait', { ...keepsGoing, ...reads('wait') }],
+])('a run %s whose credential gives its items several keys asks nothing', async (_what, node) => {
+	const { host } = byRow();
+	const key = on.service.apiKey;
+	const { output } = await on.run(node, rows(key, key, 'sk-live-carl'), { host });
+	const error = text('The credential gives item 3 another account than item 1');
+	expect(field(output, 'error')).toEqual(Array(3).fill(error));
+	expect(on.service.requests).toEqual([]);
+});
+
+it('the error says what to do', async () => {
+	const { host } = byRow();
+	const { error, description } = await on.run(imageNode(), rows('sk-live-a', 'sk-live-b'), {
+		host,
+	});
+	expect(error?.message).toContain('a run has one account');
+	expect(description).toContain('Loop Over Items with a Batch Size of 1');
+});
+
+it('a run whose items have one key by an expression orders with it', async () => {
+	const { host } = byRow();
+	const { apiKey } = on.service;
+	const { output } = await on.run(imageNode(), rows(apiKey, apiKey), { host });
+	expect(field(output, 'state')).toEqual(['SUCCESS', 'SUCCESS']);
+});
+
+it('a credential without an expression is not looked up for each item', async () => {
+	const getDecrypted = jest.fn(async () => ({ ...on.credential }));
+	const { credentialsHelper } = additionalData(on.credential);
+	Object.assign(credentialsHelper, { getDecrypted });
+	const { apiKey } = on.service;
+	await on.run(imageNode(), rows(apiKey, apiKey, apiKey), { host: { credentialsHelper } });
+	expect(getDecrypted.mock.calls.length).toBeLessThanOrEqual(2);
+});
+
+describe('an account that runs dry, or whose key is refused,', () => {
+	const NINE = Array.from({ length: 9 }, (_, index) => `Prompt ${index}`);
+	const out = { status: 402, after: 1 };
+	const revoked = { status: 401, after: 1 };
+
+	it.each([
+		['credits, If Some Items Fail: Keep All Items', out, {}],
+		['credits, asleep', out, { suspendAfter: 0 }],
+		['the key', revoked, {}],
+	])(
+		'ends the run as an error, and the retry orders exactly the rest (%s)',
+		async (_what, createStatus, options) => {
+			on.service.configure({ createStatus });
+			const run = await on.start(imageNode({ ...options, maxInFlight: 1 }), prompts(...NINE));
+			await run.end();
+			expect(run.row.status).toBe('error');
+			expect(run.ran.description).toContain("'Retry execution' in the list of executions");
+			expect(run.ran.description).toContain(on.taskIds[0]);
+			expect(on.created).toBe(1);
+			on.service.resetSettings();
+			const retry = await run.retry();
+			await retry.end();
+			expect(retry.row.status).toBe('success');
+			expect(on.inputs.map(({ prompt }) => prompt)).toEqual(NINE);
+			expect(field(retry.ran.output, 'taskId')).toEqual(on.taskIds);
+		},
+	);
+
+	it('lets all items out where On Error says so', async () => {
+		on.service.configure({ createStatus: out });
+		const { output } = await on.images(NINE, { maxInFlight: 1 }, keepsGoing);
+		expect(field(output, 'state')).toEqual(['SUCCESS', ...Array<undefined>(8).fill(undefined)]);
+	});
+});
+
+/** What a stop of an awake run leaves: a short execution of the workflow, with an item for each task. */
+
+/** The short executions of an n8n, and their items. */
+const leftIn = (n8n: WorkflowN8n) =>
+	n8n.rows
+		.filter(({ caller }) => caller !== undefined)
+		.map(({ status, data, definition }) => {
+			const { runData } = fromStored(data).resultData;
+			const items = Object.values(runData).flatMap(([run]) => run?.data?.main?.[0] ?? []);
+			return { status, nodes: definition?.nodes.length, tasks: jsonOf(items) };
+		});
+
+async function stopped(items: INodeExecutionData[], isReady: (run: StoredRun) => boolean) {
+	// Each n8n has a database of its own.
+	store.reset();
+	const run = new WorkflowN8n(on.workflow(imageNode(), items)).begin();
+	await passUntil(() => isReady(run));
+	await run.stop();
+	return run.n8n;
+}
+
+it('a stop of an awake run leaves item number, id and state of each task, and of an order without an answer, and Get reads it by its number', async () => {
+	const logged = jest.spyOn(executeContext().logger, 'info');
+	const items = prompts('a', ...many(2, 60 * MINUTE), item('lost', { createStatus: 504 }));
+	const n8n = await stopped(items, () => on.elapsed > 20 * SECOND);
+	await passUntil(() => leftIn(n8n).length > 0);
+	await passUntil(() => leftIn(n8n).every(({ status }) => status === 'success'));
+	const [first, second, third] = on.taskIds;
+	// A kill leaves nothing else: each task is named the moment that its id is known.
+	const lines = logged.mock.calls.map(([line]) => line);
+	expect(lines).toContainEqual(
+		expect.stringMatching(new RegExp(`created task ${first} \\(execution .*, item 1\\)`)),
+	);
+	logged.mockRestore();
+	const left = n8n.rows.find(({ caller }) => caller !== undefined);
+	const getRunExecutionData = async () => await Promise.resolve(fromStored(left!.data));
+	const parameters = { resource: 'task', operation: 'get', taskId: 'execution 2', options: {} };
+	const { output } = await on.run({ parameters }, undefined, { host: { getRunExecutionData } });
+	expect(jsonOf(output).map(({ taskId, item }) => [item, taskId])).toEqual([
+		[1, first],
+		[2, second],
+		[3, third],
+	]);
+	expect(leftIn(n8n)).toEqual([
+		{
+			status: 'success',
+			// Nothing runs in it but its start.
+			nodes: 2,
+			tasks: [
+				{ item: 1, taskId: first, state: 'SUCCESS' },
+				{ item: 2, taskId: second, state: 'PENDING' },
+				{ item: 3, taskId: third, state: 'PENDING' },
+				{ item: 4, taskId: null, state: 'NOT KNOWN' },
+			],
+		},
+	]);
+});
+
+it('a stop of a run that sleeps, or that has ordered nothing, leaves no execution', async () => {
+	const asleep = await stopped(prompts(...many(1, 60 * MINUTE)), ({ isAsleep }) => isAsleep);
+	on.service.configure({ concurrencyLimit: 0 });
+	const waiting = await stopped(prompts('b'), () => on.creates.length > 1);
+	await passUntil(() => on.elapsed > 20 * MINUTE);
+	expect([asleep, waiting].flatMap(leftIn)).toEqual([]);
 });

@@ -1,19 +1,7 @@
-import type { IConnections, IDataObject, INode, INodeExecutionData, ITaskData } from 'n8n-workflow';
+import type { IDataObject, INode, INodeExecutionData, ITaskData } from 'n8n-workflow';
 
 import { type Execution, until } from '../../n8n/client';
-import {
-	call,
-	called,
-	inALoop,
-	inARow,
-	linked,
-	manualTrigger,
-	node,
-	prompts,
-	to,
-	webhook,
-	withField,
-} from '../nodes';
+import { call, called, inARow, linked, prompts, webhook, withField } from '../nodes';
 import { errorOf, itemsOf, promptOf, Run, statesOf, type Story, succeeded } from '../run';
 import { AT_ONCE, type Order, type Scene } from '../scene';
 
@@ -64,27 +52,6 @@ export function testSleeping(scene: Scene, keys: Scene, story: Story): void {
 	const BOTH = [{ latencyMs: 9_000 }, { latencyMs: 2_000, resultCount: 2 }];
 	const both = () => prompts('Prompt', BOTH);
 
-	/** Publishes a sub-workflow that generates an image for each item. @returns the node that calls it */
-	async function callOf(mode: IDataObject) {
-		const child = { name: 'Child', ...inARow(called(), image(mode)) };
-		const { id } = await scene.client.createWorkflow(child);
-		await scene.client.publish(id);
-		return call(id);
-	}
-
-	/** Two nodes of ours side by side, whose items a Merge node joins. */
-	function merged(mode: IDataObject) {
-		const merge = node('n8n-nodes-base.merge', 'Merge', {}, 3);
-		const other = image(mode, { reference: 'other' }, { name: 'Other' });
-		const row = inARow(manualTrigger(), both(), image(mode), merge, linked());
-		const connections: IConnections = {
-			...row.connections,
-			Prompts: { main: to('Media', 'Other') },
-			Other: { main: [[{ node: 'Merge', type: 'main', index: 1 }]] },
-		};
-		return { nodes: [...row.nodes, other], connections };
-	}
-
 	const SHAPES: Record<string, (mode: IDataObject) => Promise<Run>> = {
 		'a batch of which some items fail': async (mode) =>
 			await batch(mode, {}, { onError: 'continueErrorOutput' }),
@@ -94,12 +61,6 @@ export function testSleeping(scene: Scene, keys: Scene, story: Story): void {
 			const options = { includeInput: true, splitResults: true };
 			return await scene.start('Prompt', both(), picture, again, image(mode, options));
 		},
-		'in a loop': async (mode) =>
-			await scene.startWorkflow({ name: 'Prompt', ...inALoop(both(), image(mode)) }),
-		'a Merge node behind two nodes': async (mode) =>
-			await scene.startWorkflow({ name: 'Prompt', ...merged(mode) }),
-		'in a sub-workflow': async (mode) =>
-			await scene.start('Prompt', both(), await callOf(mode), linked()),
 	};
 
 	const lengthOf = async (id: string | undefined) => id && (await scene.client.file(id)).length;
