@@ -1,77 +1,64 @@
+import { HOUR, MINUTE, SECOND } from '../../test/durations';
 import { type Collector, withCollector } from '../../test/e2e/collector';
+import type { Stage } from '../../test/e2e/stage';
 import { until } from '../../test/n8n/until';
 import type { Bench } from './bench';
-import { loopFor, MAX_IN_FLIGHT, oursFor } from './batchWorkflows';
+import { loopFor, oursFor } from './batchWorkflows';
 import { type Row, rowOf } from './results';
 
-const SIZES = [1, 8, 50, 200, 1000];
+const SIZES = [1, 200, 1000];
+const QUICK_SIZES = [1, 8];
+
+/** *Max Tasks at the Same Time* of our node. */
+const MAX_IN_FLIGHT = 200;
 
 const LOOK_EVERY_MS = 1_000;
-const LONGEST_BATCH_MS = 20 * 60_000;
-
-/** What one run of a batch took. */
-interface Measured {
-	seconds: number;
-	cpuMsEach: number;
-}
 
 /** How long the tasks of a batch take, in milliseconds; the same in every run. */
-function latenciesOf(size: number): number[] {
-	if (size === 1) return [3000];
-	if (size === 8) return [500, 1000, 2000, 3000, 4000, 5000, 5500, 6000];
-	return Array.from({ length: size }, (_, index) => 1000 + ((index * 7919) % 7001));
-}
+const latenciesOf = (size: number) =>
+	size === 1 ? [3000] : Array.from({ length: size }, (_, nth) => 1000 + ((nth * 7919) % 7001));
 
 /** Batches that are waited for: ours, and the loop that users build by hand. */
 export async function measureBatches(bench: Bench): Promise<Row[]> {
 	return await withCollector(async (collector) => {
 		const rows: Row[] = [];
-		for (const size of bench.options.quick ? SIZES.slice(0, 3) : SIZES) {
-			rows.push(...(await measureSize(bench, collector, size)));
+		for (const size of bench.quick ? QUICK_SIZES : SIZES) {
+			rows.push(await measureSize(bench, collector, size));
 		}
 		return rows;
 	});
 }
 
-async function measureSize(bench: Bench, collector: Collector, size: number): Promise<Row[]> {
-	const { stage, options, log } = bench;
+async function measureSize(bench: Bench, collector: Collector, size: number): Promise<Row> {
+	const { stage, usage, runs, log } = bench;
 	const latencies = latenciesOf(size);
-	const ours = await stage.client.createWorkflow(oursFor(stage, collector, latencies));
-	const loop = await stage.client.createWorkflow(await loopFor(stage, collector, latencies));
-	const measured = { ours: [] as Measured[], loop: [] as Measured[] };
-	const workflows = [['ours', ours.id] as const, ['loop', loop.id] as const];
-	for (let run = 1; run <= options.runs; run++) {
-		for (const [name, id] of workflows) {
-			const result = await measureRun(bench, collector, id, size);
-			measured[name].push(result);
-			log(`batch of ${size}, run ${run}, ${name}: ${JSON.stringify(result)}`);
+	const maxInFlight = Math.min(size, MAX_IN_FLIGHT);
+	const workflows = {
+		ours: oursFor(stage, collector, latencies, { maxInFlight }),
+		loop: await loopFor(stage, collector, latencies),
+	};
+	const seconds = { ours: [] as number[], loop: [] as number[] };
+	for (let run = 1; run <= runs; run++) {
+		for (const name of ['ours', 'loop'] as const) {
+			await usage.quiet();
+			const took = await runToEnd(stage, collector, workflows[name], size);
+			seconds[name].push(took);
+			log(`batch of ${size}, run ${run}, ${name}: ${took} s`);
 		}
 	}
-
 	const name = size === 1 ? 'One task' : `Batch of ${size.toLocaleString('en')}`;
-	const limit = {
-		name: size > MAX_IN_FLIGHT ? `${MAX_IN_FLIGHT} at a time` : 'the slowest task',
-		value: bestPossible(latencies, MAX_IN_FLIGHT) / 1000,
-	};
-	const of = (key: keyof Measured) => measured.ours.map((each) => each[key]);
-	const peer = (key: keyof Measured) => ({
-		name: 'loop built by hand',
-		values: measured.loop.map((each) => each[key]),
+	return rowOf(`${name}: until all are done`, 's', seconds.ours, {
+		peer: { name: 'loop built by hand', values: seconds.loop },
+		limit: {
+			name: size > MAX_IN_FLIGHT ? `${MAX_IN_FLIGHT} at a time` : 'the slowest task',
+			value: bestPossible(latencies, maxInFlight) / SECOND,
+		},
 	});
-	const id = `batch-${size}`;
-	const what = `${name}: until all are done`;
-	const time = rowOf(`${id}-time`, what, 's', of('seconds'), { peer: peer('seconds'), limit });
-	const cpu = `${name}: n8n's CPU a task`;
-	return [time, rowOf(`${id}-cpu`, cpu, 'ms', of('cpuMsEach'), { peer: peer('cpuMsEach') })];
 }
 
-/**
- * @param latencies how long each task takes, in the order in which they are begun
- * @param inFlight how many may be unfinished at once
- * @returns when the last one is finished, where each one is begun the moment there is a place for it
- */
+/** @returns when the last task is finished, where each one is begun the moment there is a place for it */
 function bestPossible(latencies: readonly number[], inFlight: number): number {
-	const places = Array.from({ length: Math.min(inFlight, latencies.length) }, () => 0);
+	const places = Array.from({ length: inFlight }, () => 0);
 	for (const latency of latencies) {
 		const first = places.indexOf(Math.min(...places));
 		places[first] = (places[first] ?? 0) + latency;
@@ -79,39 +66,26 @@ function bestPossible(latencies: readonly number[], inFlight: number): number {
 	return Math.max(...places);
 }
 
-async function measureRun(
-	{ stage: { service, client }, usage }: Bench,
+/** @returns seconds until the collector hears of the end @throws where not each task has come to its end */
+export async function runToEnd(
+	{ service, client }: Stage,
 	collector: Collector,
-	workflowId: string,
+	workflow: Parameters<typeof client.createWorkflow>[0],
 	size: number,
-): Promise<Measured> {
+): Promise<number> {
 	service.clear();
 	collector.reset();
-	await usage.quiet();
-	const cpu = usage.cpuMs();
+	const { id } = await client.createWorkflow(workflow);
 	const startedAt = Date.now();
-	await finish(client, workflowId, await client.run(workflowId));
-	await usage.quiet();
-	const { size: created } = service.tasks;
+	await client.run(id);
+	await until('a batch to end', 3 * HOUR, () => collector.times.length > 0, LOOK_EVERY_MS);
 	const states = [...service.tasks.values()].map(({ record }) => record.state);
 	const finished = states.filter((state) => state === 'SUCCESS').length;
-	if (created !== size || finished !== size) {
-		throw new Error(`Of ${size} tasks ${created} were created and ${finished} finished.`);
+	if (states.length !== size || finished !== size) {
+		throw new Error(`Of ${size} tasks ${states.length} were created and ${finished} finished.`);
 	}
-	return {
-		seconds: (Math.max(...collector.times) - startedAt) / 1000,
-		cpuMsEach: (usage.cpuMs() - cpu) / size,
-	};
-}
-
-/** Waits for an execution by the list, which costs n8n next to nothing. */
-async function finish(client: Bench['stage']['client'], workflowId: string, executionId: string) {
-	const hasEnded = async () => {
-		const executions = await client.listExecutions({ workflowId });
-		const { status } = executions.find(({ id }) => id === executionId) ?? { status: 'new' };
-		if (['new', 'running', 'waiting'].includes(status)) return false;
-		if (status !== 'success') throw new Error(`Execution ${executionId} ended with ${status}.`);
-		return true;
-	};
-	await until('a batch to end', LONGEST_BATCH_MS, hasEnded, LOOK_EVERY_MS);
+	await until('n8n to store the end', MINUTE, async () => {
+		return (await client.listExecutions({ status: ['running', 'waiting'] })).length === 0;
+	});
+	return (collector.times[0]! - startedAt) / SECOND;
 }

@@ -4,14 +4,11 @@ import { IMAGE_MODEL } from '../../nodes/MediaGeneration/service/money';
 import type { Collector } from '../../test/e2e/collector';
 import { inARow, manualTrigger, node, type Stage, to } from '../../test/e2e/stage';
 
-/** Of our node. */
-export const MAX_IN_FLIGHT = 200;
-
 /** Between two reads of the loop that users build: the Wait node's own default. */
 const LOOP_WAIT_SECONDS = 5;
 
 /** The items come as pinned data: a node that makes them would be measured with the rest. */
-export function startWith(latencies: number[]) {
+function startWith(latencies: number[]) {
 	const start = manualTrigger();
 	const items = latencies.map((latencyMs, index) => ({
 		json: { prompt: `Prompt ${index}`, simulate: { latencyMs } },
@@ -25,53 +22,43 @@ const report = (collector: Collector): INode => ({
 	executeOnce: true,
 });
 
-export function oursFor(stage: Stage, collector: Collector, latencies: number[]) {
+export function oursFor(
+	stage: Stage,
+	collector: Collector,
+	latencies: number[],
+	options: IDataObject,
+) {
 	const { start, pinData } = startWith(latencies);
-	const maxInFlight = Math.min(latencies.length, MAX_IN_FLIGHT);
-	const generate = stage.image({ completion: 'wait', options: { maxInFlight } });
-	const row = inARow(start, generate, report(collector));
+	const row = inARow(start, stage.image({ completion: 'wait', options }), report(collector));
 	return { name: `Ours: ${latencies.length}`, ...row, pinData };
 }
 
-/** n8n's HTTP Request nodes with the service's key, as users set them up by hand. */
-async function requestsWithKey({ service, client }: Stage) {
+/** All items at once: create, wait, read, and wait again for those that are not finished. */
+export async function loopFor(
+	{ service, client }: Stage,
+	collector: Collector,
+	latencies: number[],
+) {
 	const genericAuthType = 'httpHeaderAuth';
 	const header = { name: 'Authorization', value: `Bearer ${service.apiKey}` };
-	const { id, name: title } = await client.createCredential('Key', genericAuthType, header);
-	const send = (name: string, more: IDataObject): INode => {
+	const { id, name } = await client.createCredential('Key', genericAuthType, header);
+	/** n8n's HTTP Request node with the service's key, as users set it up by hand. */
+	const request = (title: string, more: IDataObject): INode => {
 		const authentication = 'genericCredentialType';
 		const parameters = { authentication, genericAuthType, options: {}, ...more };
-		return {
-			...node('n8n-nodes-base.httpRequest', name, parameters, 4.2),
-			credentials: { [genericAuthType]: { id, name: title } },
-		};
+		const made = node('n8n-nodes-base.httpRequest', title, parameters, 4.2);
+		return { ...made, credentials: { [genericAuthType]: { id, name } } };
 	};
-	return {
-		/** @param body an expression */
-		create: (body: string) =>
-			send('Create', {
-				method: 'POST',
-				url: `${service.url}/api/generate`,
-				sendBody: true,
-				specifyBody: 'json',
-				jsonBody: `={{ JSON.stringify(${body}) }}`,
-			}),
-		read: () => send('Read', { url: `=${service.url}/api/generate/{{ $json.taskId }}` }),
-	};
-}
-
-/** All items at once: create, wait, read, and wait again for those that are not finished. */
-export async function loopFor(stage: Stage, collector: Collector, latencies: number[]) {
-	const request = await requestsWithKey(stage);
-	const { start, pinData } = startWith(latencies);
-	const create = request.create(
-		`{ model: '${IMAGE_MODEL}', input: { prompt: $json.prompt, simulate: $json.simulate } }`,
-	);
+	const body = `{ model: '${IMAGE_MODEL}', input: { prompt: $json.prompt, simulate: $json.simulate } }`;
+	const create = request('Create', {
+		...{ method: 'POST', url: `${service.url}/api/generate` },
+		...{ sendBody: true, specifyBody: 'json', jsonBody: `={{ JSON.stringify(${body}) }}` },
+	});
 	const wait: INode = {
 		...node('n8n-nodes-base.wait', 'Wait', { amount: LOOP_WAIT_SECONDS, unit: 'seconds' }, 1.1),
 		webhookId: crypto.randomUUID(),
 	};
-	const read = request.read();
+	const read = request('Read', { url: `=${service.url}/api/generate/{{ $json.taskId }}` });
 	const condition = {
 		id: crypto.randomUUID(),
 		leftValue: '={{ $json.state }}',
@@ -82,6 +69,7 @@ export async function loopFor(stage: Stage, collector: Collector, latencies: num
 	const conditions = { options, combinator: 'and', conditions: [condition] };
 	const isFinished = node('n8n-nodes-base.if', 'Finished?', { conditions, options: {} }, 2.2);
 	const done = report(collector);
+	const { start, pinData } = startWith(latencies);
 	const { nodes, connections } = inARow(start, create, wait, read, isFinished, done);
 	connections[isFinished.name] = { main: [...to(done.name), ...to(wait.name)] };
 	return { name: `Loop: ${latencies.length}`, nodes, connections, pinData };

@@ -3,9 +3,8 @@ import { join, resolve } from 'node:path';
 
 import { elapsed, partsOf, readOptions, runCommand } from '../../test/commandLine';
 import { installN8n } from '../../test/n8n/install';
-import { measureAsleep } from './asleep';
 import { measureBatches } from './batch';
-import { type BenchOptions, type Log, withBench } from './bench';
+import { type BenchOptions, withBench } from './bench';
 import { measureCallbacks } from './callback';
 import { measureNight } from './night';
 import { describeMachine, readResults, type Results, type Row, writeResults } from './results';
@@ -13,12 +12,11 @@ import { tableOf, writePage } from './table';
 
 const ROOT = resolve(__dirname, '../..');
 
-/** The last two take hours, and are measured only where they are named. */
-const PARTS: Record<string, (options: BenchOptions, log: Log) => Promise<Row[]>> = {
-	batch: async (options, log) => await withBench(options, log, measureBatches),
-	callback: async (options, log) => await withBench(options, log, measureCallbacks),
+/** The last one takes hours, and is measured only where it is named. */
+const PARTS: Record<string, (options: BenchOptions) => Promise<Row[]>> = {
+	batch: async (options) => await withBench(options, measureBatches),
+	callback: async (options) => await withBench(options, measureCallbacks),
 	night: measureNight,
-	asleep: async (options, log) => await withBench(options, log, measureAsleep),
 };
 
 const USAGE = `Usage: npm run bench -- [options]
@@ -28,7 +26,7 @@ const USAGE = `Usage: npm run bench -- [options]
   --quick          small batches and few calls, once, written to test/artefacts/bench`;
 
 const startedAt = Date.now();
-const log: Log = (line) => console.log(`${elapsed(startedAt)}: ${line}`);
+const log = (line: string) => console.log(`${elapsed(startedAt)}: ${line}`);
 
 async function main(): Promise<void> {
 	const { only, quick } = readOptions(USAGE, {
@@ -36,7 +34,7 @@ async function main(): Promise<void> {
 		quick: { type: 'boolean', default: false },
 	});
 	if (process.platform !== 'linux') throw new Error('The benchmark reads /proc: it needs Linux.');
-	const options = { quick, runs: quick ? 1 : 3 };
+	const options = { quick, runs: quick ? 1 : 3, log };
 	const folder = quick ? join(ROOT, 'test/artefacts/bench') : __dirname;
 	const results = readResults(folder);
 	for (const part of partsOf(Object.keys(PARTS), only)) {
@@ -57,7 +55,7 @@ async function measure(
 	const { version, nodeBinary } = await installN8n();
 	const node = execFileSync(nodeBinary, ['--version'], { encoding: 'utf8' }).trim();
 	results.machine = describeMachine(node, version);
-	results.rows[part] = (await PARTS[part]?.(options, log)) ?? [];
+	results.rows[part] = (await PARTS[part]?.(options)) ?? [];
 	results.measured[part] = { at: new Date().toISOString(), runs: options.runs };
 	writeResults(folder, results);
 }

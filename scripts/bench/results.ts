@@ -12,8 +12,6 @@ export interface Sample {
 
 /** One line of the table. */
 export interface Row {
-	/** Begins with the part. */
-	id: string;
 	what: string;
 	unit: string;
 	ours: Sample;
@@ -56,14 +54,13 @@ function sampleOf(values: number[]): Sample {
 
 /** Makes one line of the table of what was measured: at least one value, in the unit of the row. */
 export function rowOf(
-	id: string,
 	what: string,
 	unit: string,
 	ours: number[],
 	{ peer, limit }: { peer?: { name: string; values: number[] }; limit?: Row['limit'] } = {},
 ): Row {
 	return {
-		...{ id, what, unit, ours: sampleOf(ours) },
+		...{ what, unit, ours: sampleOf(ours) },
 		...(peer && { peer: { name: peer.name, sample: sampleOf(peer.values) } }),
 		...(limit && { limit }),
 	};

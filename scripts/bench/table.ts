@@ -3,22 +3,11 @@ import type { Results, Row, Sample } from './results';
 
 const HEAD = ['What', 'Ours', 'Peer', 'Limit', 'Measured on'];
 
-/** What the page shows: the rest stands in results.json alone. */
-const ON_PAGE = [
-	'batch-1-time',
-	'batch-200-time',
-	'batch-1000-time',
-	'callback-accepted-answer-0',
-	'callback-accepted-cpu-0',
-	'night-held-seconds',
-];
-
-/** The figures as a table, which a terminal shows as well; `ids`: only these. */
-export function tableOf({ rows, measured }: Results, ids?: readonly string[]): string {
-	const lines = Object.entries(rows).flatMap(([part, all]) => {
-		const shown = all.filter(({ id }) => ids?.includes(id) ?? true);
-		return shown.map((row) => [...cellsOf(row), measured[part]?.at.slice(0, 10) ?? '']);
-	});
+/** The figures as a table, which a terminal shows as well. */
+export function tableOf({ rows, measured }: Results): string {
+	const lines = Object.entries(rows).flatMap(([part, all]) =>
+		all.map((row) => [...cellsOf(row), measured[part]?.at.slice(0, 10) ?? '']),
+	);
 	return markdownTable(HEAD, lines, (column) => column > 0);
 }
 
@@ -30,7 +19,7 @@ export function writePage(path: string, results: Results): void {
 		'machine',
 		`The machine is ${machine?.platform} with ${machine?.cores} cores and ${machine?.memoryGiB} GiB; n8n ${machine?.n8n} runs on Node.js ${machine?.node} with SQLite. Each figure is the median, with the least and the most in brackets; a figure without brackets was measured once.`,
 	);
-	writeSection(path, 'figures', tableOf(results, ON_PAGE));
+	writeSection(path, 'figures', tableOf(results));
 }
 
 function cellsOf({ what, unit, ours, peer, limit }: Row): string[] {

@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Clock ticks a second in /proc, the same on every Linux that Node.js runs on. */
@@ -7,14 +6,6 @@ const TICK_MS = 10;
 
 const QUIET_LOOK_MS = 300;
 const QUIET_CPU_MS = 20;
-
-const STATES = resolve(__dirname, '../../test/artefacts/bench');
-
-/** What an n8n must be started with to be asked for the memory that is in use. */
-export const MONITORED = {
-	NODE_OPTIONS: `--require ${resolve(__dirname, 'monitor.cjs')}`,
-	BENCH_MONITOR: STATES,
-};
 
 /** What an n8n takes of the machine, as Linux counts it; elsewhere nothing can be read. */
 export class Usage {
@@ -32,33 +23,6 @@ export class Usage {
 		const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
 		const [user = 0, system = 0] = fields.slice(11, 13).map(Number);
 		return (user + system) * TICK_MS;
-	}
-
-	/** Memory at this moment, MiB. */
-	residentMiB(): number {
-		return this.memoryMiB('VmRSS');
-	}
-
-	/** The most memory since n8n's start, MiB. */
-	mostResidentMiB(): number {
-		return this.memoryMiB('VmHWM');
-	}
-
-	private memoryMiB(name: string): number {
-		const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
-		return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
-	}
-
-	/** The memory in use, MiB, of an n8n that was started with `MONITORED`; it collects its garbage before. */
-	async usedMiB(): Promise<number> {
-		mkdirSync(STATES, { recursive: true });
-		const path = resolve(STATES, `${this.pid}.txt`);
-		rmSync(path, { force: true });
-		process.kill(this.pid, 'SIGUSR2');
-		while (!existsSync(path)) await sleep(20);
-		const bytes = Number(readFileSync(path, 'utf8'));
-		rmSync(path);
-		return bytes / 2 ** 20;
 	}
 
 	/** Waits until n8n has nothing left to do. */

@@ -71,109 +71,84 @@ const hostSends = (body = PNG, headers: Record<string, string> = { 'content-type
 describe('the name and the type of a file', () => {
 	const STEM = '3-a-cat-1f2e';
 	const begins = (...parts: Array<string | number[]>): Bytes =>
-		Buffer.concat(
-			parts.map((part) =>
-				typeof part === 'string' ? Buffer.from(part, 'latin1') : Buffer.from(part),
-			),
-		);
+		Buffer.concat(parts.map((part) => Buffer.from(part as string, 'latin1')));
 	const SIZE = [0, 0, 0, 24];
 	const JPEG = begins([0xff, 0xd8, 0xff, 0xe0], 'rest of a picture');
 	const UNKNOWN = begins('neither of these, but long enough');
 
-	it.each<[string, Bytes, string, string, string]>([
+	const WEBP = '/a/x.webp?y=/z.gif';
+	const png = begins(PNG.toString('latin1'), 'IHDR0000');
+	const longSvg = `\n<?xml version="1.0"?><!-- ${'x'.repeat(300)} --><svg>`;
+	/** A picture whose major brand says only that it is a picture. */
+	const heif = (kind: string) =>
+		begins([0, 0, 0, 28], 'ftypmif1', [0, 0, 0, 0], 'mif1', kind, 'miaf', 'meta avif heic');
+	const moving = (kind: string) =>
+		begins([0, 0, 0, 24], 'ftypmsf1', [0, 0, 0, 0], kind, 'msf1', 'meta');
+
+	it.each<[Bytes, string, string, string, path?: string]>([
 		// The bytes say it, whatever the host says.
-		['JPEG', JPEG, 'image/png', 'jpg', 'image/jpeg'],
-		['PNG', begins(PNG.toString('latin1'), 'IHDR0000'), '', 'png', 'image/png'],
-		['WebP', begins('RIFF', SIZE, 'WEBPVP8 '), 'image/png', 'webp', 'image/webp'],
-		['WAV', begins('RIFF', SIZE, 'WAVEfmt '), 'audio/x-wav', 'wav', 'audio/wav'],
-		['GIF', begins('GIF89a0000000000'), 'image/png', 'gif', 'image/gif'],
-		['MP4', begins(SIZE, 'ftypisom0000'), 'application/octet-stream', 'mp4', 'video/mp4'],
-		['M4A', begins(SIZE, 'ftypisom0000'), 'audio/mp4', 'm4a', 'audio/mp4'],
-		['QuickTime', begins(SIZE, 'ftypqt  0000'), 'video/mp4', 'mov', 'video/quicktime'],
-		['WebM', begins([0x1a, 0x45, 0xdf, 0xa3], '000000000000'), '', 'webm', 'video/webm'],
-		['audio', begins([0x1a, 0x45, 0xdf, 0xa3], '0000'), 'audio/webm', 'webm', 'audio/webm'],
-		['MP3', begins('ID3', SIZE, '00000000000'), 'text/css', 'mp3', 'audio/mpeg'],
-		['MP3 without a tag', begins([0xff, 0xfb], '00000000000000'), '', 'mp3', 'audio/mpeg'],
-		...['avif', 'heic'].flatMap((kind): Array<[string, Bytes, string, string, string]> => {
-			const brands = ['ftypmif1', [0, 0, 0, 0], 'mif1', kind, 'miaf'];
-			const file = begins([0, 0, 0, 28], ...brands, 'meta avif heic');
-			const moving = begins([0, 0, 0, 24], 'ftypmsf1', [0, 0, 0, 0], kind, 'msf1', 'meta');
-			const type = `image/${kind}`;
-			return [
-				[kind, file, 'image/png', kind, type],
-				[kind, file, '', kind, type],
-				[`moving ${kind}`, moving, 'video/mp4', kind, type],
-			];
-		}),
-		['HEIF', begins([0, 0, 0, 20], 'ftypmif1', [0, 0, 0, 0], 'mif1'), '', 'heif', 'image/heif'],
-		['old QuickTime', begins([0, 0, 0, 8], 'wide0000mdat'), '', 'mov', 'video/quicktime'],
-		['glTF', begins('glTF', [2, 0, 0, 0]), 'text/plain', 'glb', 'model/gltf-binary'],
-		['PDF', begins('%PDF-1.7'), '', 'pdf', 'application/pdf'],
-		['AAC', begins([0xff, 0xf1], '0000'), 'application/octet-stream', 'aac', 'audio/aac'],
-		['JPEG XL', begins([0, 0, 0, 12], 'JXL \r\n', [0x87], '\n'), '', 'jxl', 'image/jxl'],
-		['BMP', begins('BM', SIZE, [0, 0, 0, 0]), '', 'bmp', 'image/bmp'],
-		['SVG', begins('<svg xmlns="x"></svg>'), 'text/plain', 'svg', 'image/svg+xml'],
-		[
-			'SVG with a comment',
-			begins(`\n<?xml version="1.0"?><!-- ${'x'.repeat(300)} --><svg>`),
-			'text/html',
-			'svg',
-			'image/svg+xml',
-		],
-		['PNG', begins(PNG.toString('latin1'), 'IHDR0000'), 'text/html', 'png', 'image/png'],
+		[JPEG, 'image/png', 'jpg', 'image/jpeg'],
+		[png, '', 'png', 'image/png'],
+		[png, 'text/html', 'png', 'image/png'],
+		[begins('RIFF', SIZE, 'WEBPVP8 '), 'image/png', 'webp', 'image/webp'],
+		[begins('RIFF', SIZE, 'WAVEfmt '), 'audio/x-wav', 'wav', 'audio/wav'],
+		[begins('GIF89a0000000000'), 'image/png', 'gif', 'image/gif'],
+		[begins(SIZE, 'ftypisom0000'), 'application/octet-stream', 'mp4', 'video/mp4'],
+		[begins(SIZE, 'ftypisom0000'), 'audio/mp4', 'm4a', 'audio/mp4'],
+		[begins(SIZE, 'ftypqt  0000'), 'video/mp4', 'mov', 'video/quicktime'],
+		[begins([0x1a, 0x45, 0xdf, 0xa3], '000000000000'), '', 'webm', 'video/webm'],
+		[begins([0x1a, 0x45, 0xdf, 0xa3], '0000'), 'audio/webm', 'webm', 'audio/webm'],
+		[begins('ID3', SIZE, '00000000000'), 'text/css', 'mp3', 'audio/mpeg'],
+		[begins([0xff, 0xfb], '00000000000000'), '', 'mp3', 'audio/mpeg'],
+		[heif('avif'), 'image/png', 'avif', 'image/avif'],
+		[heif('heic'), '', 'heic', 'image/heic'],
+		[heif('mif1'), '', 'heif', 'image/heif'],
+		[moving('avif'), 'video/mp4', 'avif', 'image/avif'],
+		[moving('heic'), 'video/mp4', 'heic', 'image/heic'],
+		[begins([0, 0, 0, 8], 'wide0000mdat'), '', 'mov', 'video/quicktime'],
+		[begins('glTF', [2, 0, 0, 0]), 'text/plain', 'glb', 'model/gltf-binary'],
+		[begins('%PDF-1.7'), '', 'pdf', 'application/pdf'],
+		[begins([0xff, 0xf1], '0000'), 'application/octet-stream', 'aac', 'audio/aac'],
+		[begins([0, 0, 0, 12], 'JXL \r\n', [0x87], '\n'), '', 'jxl', 'image/jxl'],
+		[begins('BM', SIZE, [0, 0, 0, 0]), '', 'bmp', 'image/bmp'],
+		[begins('<svg xmlns="x"></svg>'), 'text/plain', 'svg', 'image/svg+xml'],
+		[begins(longSvg), 'text/html', 'svg', 'image/svg+xml'],
 		// Then the host does, then the address.
-		['something', UNKNOWN, 'image/jpg', 'jpg', 'image/jpeg'],
-		['something', UNKNOWN, 'IMAGE/X-PNG; q=1', 'png', 'image/png'],
-		['something', UNKNOWN, 'model/gltf-binary', 'glb', 'model/gltf-binary'],
-		['something', UNKNOWN, 'audio/x-thing', 'webp', 'audio/x-thing'],
-		['something', UNKNOWN, 'constructor', 'webp', 'constructor'],
-		['something', UNKNOWN, 'application/octet-stream', 'webp', 'image/webp'],
-		['something', UNKNOWN, '', 'webp', 'image/webp'],
-		['something short', begins('x'), '', 'webp', 'image/webp'],
-	])('%s (%j) with %j are .%s and %s', async (_what, body, type, extension, mimeType) => {
+		[UNKNOWN, 'image/jpg', 'jpg', 'image/jpeg'],
+		[UNKNOWN, 'IMAGE/X-PNG; q=1', 'png', 'image/png'],
+		[UNKNOWN, 'model/gltf-binary', 'glb', 'model/gltf-binary'],
+		[UNKNOWN, 'audio/x-thing', 'webp', 'audio/x-thing'],
+		[UNKNOWN, 'constructor', 'webp', 'constructor'],
+		[UNKNOWN, 'application/octet-stream', 'webp', 'image/webp'],
+		[UNKNOWN, '', 'webp', 'image/webp'],
+		[begins('x'), '', 'webp', 'image/webp'],
+		...[
+			['audio/aac', 'aac'],
+			['application/zip', 'zip'],
+			['image/bmp', 'bmp'],
+			['image/jxl', 'jxl'],
+			['image/svg+xml', 'svg'],
+			['video/quicktime', 'mov'],
+			['model/obj', 'obj'],
+			['application/x-subrip', 'srt'],
+			['audio/x-caf', 'caf'],
+			['image/vnd.radiance', ''],
+		].map(([type = '', end = '']): [Bytes, string, string, string, string] => [
+			...([UNKNOWN, type, end, type, '/a/1'] as const),
+		]),
+		[begins('1\n00:00:01,000'), 'text/plain', 'srt', 'application/x-subrip', '/a/1.srt'],
+		[begins('WEBVTT'), 'text/plain', 'vtt', 'text/vtt', '/a/1.vtt'],
+		[begins('<g/>'), 'text/plain; charset=utf-8', 'svg', 'image/svg+xml', '/a/1.svg'],
+		[begins('A caption'), 'text/plain', 'txt', 'text/plain', '/a/1.txt'],
+		[UNKNOWN, 'binary/octet-stream', '', 'application/octet-stream', '/a/1'],
+		[UNKNOWN, 'binary/octet-stream', 'jpg', 'image/jpeg', '/a/1.jpeg'],
+		[UNKNOWN, 'binary/octet-stream', 'mov', 'video/quicktime', '/a/%E0%A4%A.mov'],
+	])('of %j with %j are .%s and %s', async (body, type, extension, mimeType, path = WEBP) => {
 		hostSends(body, { 'content-type': type });
-		const file = await download({ url: `${HOST}/a/x.webp?y=/z.gif` });
-		expect(file).toMatchObject({ fileName: `${STEM}.${extension}`, mimeType });
+		const file = await download({ url: HOST + path });
+		const fileName = extension === '' ? STEM : `${STEM}.${extension}`;
+		expect(file).toMatchObject({ fileName, mimeType });
 		expect(bytesOf(file)).toEqual(body);
-	});
-
-	it.each([
-		['audio/aac', 'aac'],
-		['application/pdf', 'pdf'],
-		['application/zip', 'zip'],
-		['image/bmp', 'bmp'],
-		['image/jxl', 'jxl'],
-		['image/svg+xml', 'svg'],
-		['video/quicktime', 'mov'],
-		['model/obj', 'obj'],
-		['application/x-subrip', 'srt'],
-		['audio/x-caf', 'caf'],
-		['image/vnd.radiance', undefined],
-	])('labelled %s, without a name, end with %s', async (type, extension) => {
-		hostSends(UNKNOWN, { 'content-type': type });
-		const file = await download({ url: `${HOST}/a/1` });
-		expect(file?.fileName).toBe(extension === undefined ? STEM : `${STEM}.${extension}`);
-	});
-
-	it.each([
-		['1.srt', '1\n00:00:01,000 --> 00:00:02,000\nHello', 'srt', 'application/x-subrip'],
-		['1.vtt', 'WEBVTT', 'vtt', 'text/vtt'],
-		['1.svg', '<g/>', 'svg', 'image/svg+xml'],
-		['1.txt', 'A caption', 'txt', 'text/plain'],
-	])('that are texts: %s', async (path, text, extension, mimeType) => {
-		hostSends(Buffer.from(text), { 'content-type': 'text/plain; charset=utf-8' });
-		const file = await download({ url: `${HOST}/a/${path}` });
-		expect(file).toMatchObject({ fileName: `${STEM}.${extension}`, mimeType });
-		expect(bytesOf(file).toString()).toBe(text);
-	});
-
-	it.each([
-		['/a/1', STEM, 'application/octet-stream'],
-		['/a/1.jpeg', `${STEM}.jpg`, 'image/jpeg'],
-		['/a/%E0%A4%A.mov', `${STEM}.mov`, 'video/quicktime'],
-	])('at %s without a type are %s and %s', async (path, fileName, mimeType) => {
-		hostSends(UNKNOWN, { 'content-type': 'binary/octet-stream' });
-		expect(await download({ url: HOST + path })).toMatchObject({ fileName, mimeType });
 	});
 
 	it('of a file whose bytes come one by one are told by them', async () => {
@@ -203,10 +178,7 @@ it.each<[string, string]>([
 	['data:application/json;base64,e30=', '{}'],
 	['data:image/svg+xml;utf8,<svg></svg>', '<svg></svg>'],
 	['data:image/png;base64,QUJD%3D', 'ABC'],
-	[
-		'data:image/svg+xml,<svg width="50%">%C3%A9 50% of%20it</svg>',
-		'<svg width="50%">é 50% of it</svg>',
-	],
+	['data:image/svg+xml,<a b="50%">%C3%A9 50% of%20it</a>', '<a b="50%">é 50% of it</a>'],
 	['data:image/svg+xml,<svg>%', '<svg>%'],
 ])('a data URI is its own file: %s', async (url, content) => {
 	expect(bytesOf(await download({ url })).toString()).toBe(content);
@@ -228,8 +200,8 @@ describe('the beginning of a name', () => {
 	it.each<[unknown, string]>([
 		['A blue whale', '3-a-blue-whale-1f2e'],
 		[
-			'  A photo of a red cat that sleeps in the rain',
-			'3-a-photo-of-a-red-cat-that-sleeps-in-the-1f2e',
+			'  Photo: a red cat that sleeps in the rain',
+			'3-photo-a-red-cat-that-sleeps-in-the-rain-1f2e',
 		],
 		['Zażółć «gęślą» jaźń 🌊', '3-zażółć-gęślą-jaźń-1f2e'],
 		['一只蓝鲸', '3-一只蓝鲸-1f2e'],
@@ -259,9 +231,8 @@ describe('the beginning of a name', () => {
 	});
 
 	it('is the same for all results of a task, which are numbered', () => {
-		expect([undefined, 0, 1].map((place) => fileName('3-a-1f2e', place, 'png'))).toEqual([
-			...['3-a-1f2e.png', '3-a-1f2e-1.png', '3-a-1f2e-2.png'],
-		]);
+		const names = [undefined, 0, 1].map((place) => fileName('a', place, 'png'));
+		expect(names).toEqual(['a.png', 'a-1.png', 'a-2.png']);
 	});
 });
 
@@ -351,29 +322,26 @@ describe('a transfer', () => {
 	});
 });
 
-describe('the words of a media host', () => {
-	it.each<[number, object, string, string]>([
-		[
-			422,
-			{ detail: [{ msg: 'Link expired' }] },
-			'The result could not be downloaded (HTTP 422)',
-			'read the task again',
-		],
-		[
-			200,
-			{ error: 'Link expired' },
-			'The result host answered with a message instead of media',
-			'Open the URL',
-		],
-	])('are in the message, and a way out stands below (HTTP %d, %j)', async (...given) => {
+const EXPIRED = 'Link expired';
+it.each<[number, object, string, string]>([
+	[
+		422,
+		{ detail: [{ msg: EXPIRED }] },
+		'could not be downloaded (HTTP 422)',
+		'read the task again',
+	],
+	[200, { error: EXPIRED }, 'host answered with a message instead of media', 'Open the URL'],
+])(
+	'the message has the words of the host, and a way out stands below (%d, %j)',
+	async (...given) => {
 		const [status, body, message, wayOut] = given;
 		nock(HOST).persist().get(/.*/).reply(status, body);
-		const error = await caught(download);
-		nock.cleanAll();
-		expect(error.message).toBe(`${message}: ${URL}. The host says: Link expired`);
-		expect(error).toMatchObject({ description: expect.stringContaining(wayOut) as string });
-	});
-});
+		await expect(download()).rejects.toMatchObject({
+			message: `The result ${message}: ${URL}. The host says: ${EXPIRED}`,
+			description: expect.stringContaining(wayOut) as string,
+		});
+	},
+);
 
 describe('where n8n does not keep a file', () => {
 	const sizes = { fileSizeMb: 3, maxFileSizeMb: 2 };
@@ -570,14 +538,6 @@ describe('a link', () => {
 			});
 		return { reads, asked, task, fetch };
 	}
-
-	it('that has ended is read anew before the next try', async () => {
-		const { task, fetch, reads, asked } = signed(5_000);
-		const old = task('t1');
-		time.jump(60_000);
-		expect(await passTime(fetch(old))).toHaveLength(1);
-		expect([reads, asked]).toEqual([['t1'], [...[['t1', 403]], ['t1', 200]]]);
-	});
 
 	it('of an earlier turn is read anew before the first try', async () => {
 		const { task, fetch, reads, asked } = signed(5_000);
