@@ -5,12 +5,15 @@ import {
 	withoutFiles,
 } from '../../../nodes/MediaGeneration/service/taskRecord';
 
-const URLS = ['https://media.example.com/1.png', 'https://media.example.com/2.png'];
+const URL = 'https://media.example.com/1.png';
+const URLS = [URL, 'https://media.example.com/2.png'];
+const FOUND = { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } as const;
 const parse = (body: unknown) => parseTaskRecord('t', body);
 /** A picture of some pixels, which stands for the result while that is loaded. */
 const BLUR = 'data:image/png;base64,AAAA';
 
 const JPEG = `/9j/4AAQ${'SkZJRgABAQAAAQABAAD/2wBD'.repeat(4000)}`;
+const BYTES = 'data:application/octet-stream;base64,';
 const LINES = `${'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q'}\r\nDwADhgGAWjR9awAAAABJRU5ErkJggg==`;
 
 describe('the state of a record', () => {
@@ -40,55 +43,37 @@ describe('the state of a record', () => {
 	});
 
 	it.each([[{}], [{ state: '' }], [{ state: 1 }], [[]], [null], ['SUCCESS']])(
-		'cannot be told from %j, which is an error that names the task',
+		'cannot be told from %j, which is an error',
 		(body) => {
-			expect(() => parseTaskRecord('task-1', body)).toThrow(
-				expect.objectContaining({
-					kind: 'unusableRecord',
-					message: 'The task record has no state',
-				}),
-			);
+			const error = { kind: 'unusableRecord', message: 'The task record has no state' };
+			expect(() => parse(body)).toThrow(expect.objectContaining(error));
 		},
 	);
 });
 
 describe('a record without a state', () => {
-	const refused = (body: unknown) => {
-		try {
-			return parse(body);
-		} catch (error) {
-			return error;
-		}
-	};
 	const FLAGGED = 'flagged by the content policy';
+	const said = `: ${FLAGGED}`;
 
-	it.each([
-		[{ code: 400, msg: FLAGGED, data: { taskId: 't', successFlag: 3, errorMessage: 'x' } }],
-		[{ code: 200, msg: 'success', data: { taskId: 't', errorCode: 400, errorMessage: FLAGGED } }],
-		[{ data: { task: { errorCode: 'POLICY', error: FLAGGED } } }],
-		[[{ status: 422, detail: FLAGGED }]],
-		[{ error: { code: 'policy', message: FLAGGED } }],
-	])('says why, and that there will be none: %j', (body) => {
-		const message = `The task record has no state: ${FLAGGED}`;
-		expect(refused(body)).toMatchObject({ message, isRefusal: true });
+	it.each<[unknown, string, isRefusal: boolean]>([
+		[
+			{ code: 400, msg: FLAGGED, data: { taskId: 't', successFlag: 3, errorMessage: 'x' } },
+			said,
+			true,
+		],
+		[{ code: 200, msg: 'success', data: { errorCode: 400, errorMessage: FLAGGED } }, said, true],
+		[{ data: { task: { errorCode: 'POLICY', error: FLAGGED } } }, said, true],
+		[[{ status: 422, detail: FLAGGED }], said, true],
+		[{ error: { code: 'policy', message: FLAGGED } }, said, true],
+		[{ code: 200, msg: FLAGGED }, said, false],
+		[{ data: { message: FLAGGED, errorCode: 0 } }, said, false],
+		[{ message: FLAGGED, errorCode: '' }, said, false],
+		[{ code: 500, data: null }, '', false],
+		[{ input: { error: FLAGGED } }, '', false],
+	])('(%j) says why%s, and whether there will be none: %j', (body, why, isRefusal) => {
+		const error = { message: `The task record has no state${why}`, isRefusal };
+		expect(() => parse(body)).toThrow(expect.objectContaining(error));
 	});
-
-	it.each([
-		[{ code: 200, msg: FLAGGED }],
-		[{ data: { message: FLAGGED, errorCode: 0 } }],
-		[{ message: FLAGGED, errorCode: '' }],
-	])('says why, and may get a state: %j', (body) => {
-		const message = `The task record has no state: ${FLAGGED}`;
-		expect(refused(body)).toMatchObject({ message, isRefusal: false });
-	});
-
-	it.each([[{ code: 500, data: null }], [{ input: { error: FLAGGED } }]])(
-		'says nothing: %j',
-		(body) => {
-			const message = 'The task record has no state';
-			expect(refused(body)).toMatchObject({ message, isRefusal: false });
-		},
-	);
 });
 
 it('a task loses its files, also in base64, and keeps all else', () => {
@@ -120,44 +105,38 @@ describe('a record', () => {
 		},
 	);
 
-	it.each(['data', 'task'])(
-		'may be wrapped in `%s`, and keeps the id it was asked for',
-		(place) => {
-			const inner = { taskId: 'other', state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 };
-			const record = { [place]: inner };
+	it('may be wrapped, and keeps the id it was asked for', () => {
+		const inner = { taskId: 'other', ...FOUND };
+		for (const record of [{ data: inner }, { task: inner }]) {
 			expect(parse(record)).toEqual({ ...inner, taskId: 't', record });
-		},
-	);
+		}
+	});
 
+	const { state, ...rest } = FOUND;
 	it.each<[unknown]>([
-		[[{ state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 }]],
-		[{ data: [{ state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 }] }],
-		[{ result: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } }],
-		[{ output: { task: { state: 'SUCCESS', resultUrls: URLS, credits_consumed: 8 } } }],
-		[{ generation: { state: 'SUCCESS', output: { resultUrls: URLS } }, creditsConsumed: 8 }],
-		[{ data: JSON.stringify({ state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 }) }],
-		[
-			{
-				input: { state: 'FAILURE' },
-				tasks: [{ state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 }],
-			},
-		],
-		[{ state: 'SUCCESS', data: { resultUrls: URLS, creditsConsumed: 8 } }],
-		[{ resultUrls: URLS, creditsConsumed: 8, data: { state: 'SUCCESS' } }],
-		[{ data: { task: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } } }],
-		[{ task: { state: 'SUCCESS', result_urls: URLS, credits_consumed: 8 } }],
-		[{ creditsConsumed: 1, data: { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 } }],
+		[[FOUND]],
+		[{ data: [FOUND] }],
+		[{ result: FOUND }],
+		[{ output: { task: { state, resultUrls: URLS, credits_consumed: 8 } } }],
+		[{ generation: { state, output: { resultUrls: URLS } }, creditsConsumed: 8 }],
+		[{ data: JSON.stringify(FOUND) }],
+		[{ input: { state: 'FAILURE' }, tasks: [FOUND] }],
+		[{ state, data: rest }],
+		[{ ...rest, data: { state } }],
+		[{ data: { task: FOUND } }],
+		[{ task: { state, result_urls: URLS, credits_consumed: 8 } }],
+		[{ creditsConsumed: 1, data: FOUND }],
 	])('may have its state, its results and its credits in different places: %j', (body) => {
-		const found = { state: 'SUCCESS', resultUrls: URLS, creditsConsumed: 8 };
 		const [record] = [body].flat();
-		expect(parse(body)).toEqual({ ...found, taskId: 't', record });
+		expect(parse(body)).toEqual({ ...FOUND, taskId: 't', record });
 	});
 
 	it('has results only where it is a success', () => {
 		expect(parse({ state: 'PENDING', resultUrls: URLS })).not.toHaveProperty('resultUrls');
 	});
 
-	it.each([
+	type Row = [shape: string, resultUrls: unknown, expected: unknown[]];
+	it.each<Row>([
 		['nothing', undefined, []],
 		['a single string', URLS[0], [URLS[0]]],
 		['an empty string', '', []],
@@ -186,10 +165,10 @@ describe('a record', () => {
 			{ image: URLS[0], type: 'image/png', name: '/tmp/cat.png', prompt: URLS[1] },
 			{ resultLink: URLS[0], page: URLS[1] },
 			{ contentType: 'image/png', file: { name: 'cat.png', location: URLS[0] } },
-		].map((entry): [string, unknown, string[]] => [
-			`an object with more than a link, ${Object.keys(entry).join(', ')},`,
+		].map((entry): Row => [
+			`an object with more than a link (${Object.keys(entry).join()})`,
 			[entry],
-			[URLS[0] ?? ''],
+			[URL],
 		]),
 		['a media type', ['image/png', 'application/vnd.oasis.text'], []],
 		['the name of a file', ['cat.png'], []],
@@ -198,40 +177,23 @@ describe('a record', () => {
 		['a host with slashes before it', ['//m.example.com/1'], ['https://m.example.com/1']],
 		['a path in an object', [{ path: '/files/1' }], ['https://api.example.com/files/1']],
 		['several links in an object', [{ smallUrl: URLS[0], largeUrl: URLS[1] }], URLS],
-		['base64', [JPEG], [`data:application/octet-stream;base64,${JPEG}`]],
-		['base64 in lines', LINES, [`data:application/octet-stream;base64,${LINES}`]],
-		['base64 in an object', { image: JPEG }, [`data:application/octet-stream;base64,${JPEG}`]],
-		...['b64_json', 'base64', 'image_base64', 'imageBase64', 'b64'].map(
-			(name): [string, unknown, string[]] => [
-				name,
-				[{ [name]: 'AAAA', mime_type: 'image/webp' }],
-				['data:image/webp;base64,AAAA'],
-			],
-		),
+		['base64', [JPEG], [BYTES + JPEG]],
+		['base64 in lines', LINES, [BYTES + LINES]],
+		['base64 in an object', { image: JPEG }, [BYTES + JPEG]],
+		...['b64_json', 'base64', 'image_base64', 'imageBase64', 'b64'].map((name): Row => {
+			return [name, [{ [name]: 'AAAA', mime_type: 'image/webp' }], ['data:image/webp;base64,AAAA']];
+		}),
 		['b64_json without a file', [{ b64_json: null }, { b64_json: 'not there' }], []],
 		['a link beside base64', [{ url: URLS[0], b64_json: JPEG }], [URLS[0]]],
-		...['url', 'blurDataURL', 'b64_json', 'placeholder'].map(
-			(name): [string, unknown, string[]] => [
-				`a link beside a blur in ${name}`,
-				[
-					{ [name]: BLUR, image_url: URLS[0] },
-					{ image: URLS[1], [name]: BLUR },
-				],
-				URLS,
-			],
-		),
-		[
-			'base64 beside an empty link',
-			[{ url: '', b64_json: 'AAAA' }],
-			['data:application/octet-stream;base64,AAAA'],
-		],
+		...['url', 'blurDataURL', 'b64_json', 'placeholder'].map((name): Row => {
+			const links = [{ image_url: URLS[0] }, { image: URLS[1] }];
+			return [`a blur in ${name}`, links.map((link) => ({ [name]: BLUR, ...link })), URLS];
+		}),
+		['base64 beside an empty link', [{ url: '', b64_json: 'AAAA' }], [`${BYTES}AAAA`]],
 		['a text of 100,000 characters', [`https://m/${'x'.repeat(100_000)}`, 'x'.repeat(1e5)], []],
 	])('has its results read from %s', (_shape, resultUrls, expected) => {
-		const task = parseTaskRecord(
-			't',
-			{ state: 'SUCCESS', resultUrls },
-			'https://api.example.com/v1',
-		);
+		const record = { state: 'SUCCESS', resultUrls };
+		const task = parseTaskRecord('t', record, 'https://api.example.com/v1');
 		expect(task).toHaveProperty('resultUrls', expected);
 	});
 
@@ -247,77 +209,48 @@ describe('a record', () => {
 		expect(none.map(credits)).toEqual(none.map(() => null));
 	});
 
-	it.each<[object, string | undefined]>([
-		[{ error: 'Unsafe prompt' }, 'Unsafe prompt'],
-		[{ failureReason: 'Unsafe prompt' }, 'Unsafe prompt'],
-		...['failMsg', 'fail_reason', 'errorMsg', 'msg', 'detail'].map((name): [object, string] => [
-			{ [name]: 'Unsafe prompt', message: 'ok' },
-			'Unsafe prompt',
-		]),
-		[{ code: 200, message: 'success', error: 'Unsafe prompt' }, 'Unsafe prompt'],
-		[{ message: 'ok' }, undefined],
-		[{}, undefined],
-		// What the user sent.
-		[{ input: { message: 'Say hello' }, data: { prompt: 'no' } }, undefined],
-		[{ title: 'A harbour', description: 'At dawn' }, undefined],
-	])('that is a failure has its reason found in %j: %s', (fields, reason) => {
-		expect(parse({ state: 'FAILURE', ...fields })).toHaveProperty('reason', reason);
-	});
-
-	it('has its reason beside the wrapper, too', () => {
-		const body = { message: 'success', error: 'Unsafe prompt', data: { state: 'FAILURE' } };
-		expect(parse(body)).toHaveProperty('reason', 'Unsafe prompt');
-	});
-
 	it('says why it has no results, or is quoted', () => {
-		expect(reasonOf({ state: 'SUCCESS', message: 'ok', detail: 'All filtered' })).toBe(
-			'All filtered',
-		);
+		const filtered = { state: 'SUCCESS', message: 'ok', detail: 'All filtered' };
+		expect(reasonOf(filtered)).toBe('All filtered');
 		expect(reasonOf({ state: 'SUCCESS', images: 0 })).toBe('{"state":"SUCCESS","images":0}');
 		const long = reasonOf({ state: 'SUCCESS', text: 'x'.repeat(900) });
 		expect(long).toMatch(/^.{300}… \(929 characters\)$/);
 	});
 });
 
-/** Failed tasks as services write them, with the specification's name for the state. */
-it.each<[string, object, string | undefined]>([
-	[
-		'the words beside the state, and not the word of the envelope',
-		{ code: 0, message: 'SUCCEED', data: { taskId: 't', task_status_msg: 'Image is invalid' } },
-		'Image is invalid',
-	],
-	[
-		'the words in an object',
-		{
-			msg: 'success',
-			data: { failedReason: { node: 'KSampler', exception_message: 'No memory' } },
-		},
-		'No memory',
-	],
-	[
-		'words and not the code',
-		{ failure: 'A public figure', failureCode: 'SAFETY' },
-		'A public figure',
-	],
-	[
-		'words inside',
-		{ base_resp: { status_code: 1026, status_msg: 'input new_sensitive' } },
-		'input new_sensitive',
-	],
-	[
-		'a list of words',
-		{ details: { 'Moderation Reasons': ['Derivative Works'] } },
-		'Derivative Works',
-	],
-	['a code without words', { err_code: 'AuditSubmitIllegal' }, 'AuditSubmitIllegal'],
-	['a message about the state', { status_message: 'Face not detected' }, 'Face not detected'],
-	['no field of words', { errors: { duration: ['must be 5 or 10'] } }, undefined],
-	['no field of words', { failureDetails: { category: 'x', text: 'Violence' } }, undefined],
-	['a time', { failedAt: '2026-11-28T19:00:00Z', error_count: '3' }, undefined],
-])('the reason of a failure is found where a record has %s: %j', (_what, fields, reason) => {
-	const data: unknown = 'data' in fields ? fields.data : undefined;
+const UNSAFE = 'Unsafe prompt';
+it.each<[object, reason: string | undefined]>([
+	[{ error: UNSAFE }, UNSAFE],
+	[{ failureReason: UNSAFE }, UNSAFE],
+	...['failMsg', 'fail_reason', 'errorMsg', 'msg', 'detail'].map((name): [object, string] => [
+		{ [name]: UNSAFE, message: 'ok' },
+		UNSAFE,
+	]),
+	[{ code: 200, message: 'success', error: UNSAFE }, UNSAFE],
+	[{ message: 'success', error: UNSAFE, data: {} }, UNSAFE],
+	// Beside the state, and not the word of the envelope.
+	[{ code: 0, message: 'SUCCEED', data: { task_status_msg: UNSAFE } }, UNSAFE],
+	[{ msg: 'success', data: { failedReason: { node: 'K', exception_message: UNSAFE } } }, UNSAFE],
+	// Words and not the code, at any depth.
+	[{ failure: UNSAFE, failureCode: 'SAFETY' }, UNSAFE],
+	[{ base_resp: { status_code: 1026, status_msg: UNSAFE } }, UNSAFE],
+	[{ details: { 'Moderation Reasons': [UNSAFE] } }, UNSAFE],
+	[{ status_message: UNSAFE }, UNSAFE],
+	[{ err_code: 'AuditSubmitIllegal' }, 'AuditSubmitIllegal'],
+	[{ message: 'ok' }, undefined],
+	[{}, undefined],
+	// What the user sent.
+	[{ input: { message: 'Say hello' }, data: { prompt: 'no' } }, undefined],
+	[{ title: 'A harbour', description: 'At dawn' }, undefined],
+	[{ errors: { duration: ['must be 5 or 10'] } }, undefined],
+	[{ failureDetails: { category: 'x', text: 'Violence' } }, undefined],
+	[{ failedAt: '2026-11-28T19:00:00Z', error_count: '3' }, undefined],
+])('the reason of a failure is found in %j: %s', (fields, reason) => {
 	const state = 'FAILURE';
-	const body = data ? { ...fields, data: { ...data, state } } : { ...fields, state };
+	const body =
+		'data' in fields
+			? { ...fields, data: { ...(fields.data as object), state } }
+			: { ...fields, state };
 	expect(parse(body)).toHaveProperty('reason', reason);
 });
 
