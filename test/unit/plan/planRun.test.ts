@@ -66,17 +66,9 @@ describe('the input', () => {
 
 	it.each<[string, IDataObject, IDataObject]>([
 		['has the prompt to the letter', { prompt: ' a\n b ' }, { prompt: ' a\n b ' }],
-		[
-			'has the address of the image where a file would be',
-			video(five),
-			{ ...waves, duration: 5, image_url: PICTURE },
-		],
+		['has the address of the image', video(five), { ...waves, duration: 5, image_url: PICTURE }],
 		['leaves a duration of 0 out', video({ durationSeconds: 0 }), waves],
-		[
-			'is the same with the additional input of blanks',
-			image({ additionalInput: '  ' }),
-			lighthouse,
-		],
+		['is the same with additional input of blanks', image({ additionalInput: '  ' }), lighthouse],
 	])('%s', async (_what, parameters, input) => {
 		expect(await inputOf(parameters)).toEqual(input);
 	});
@@ -92,32 +84,25 @@ describe('a task to read', () => {
 	const read = async (taskId: string, item: IDataObject = {}) =>
 		await planOf(task('get', { taskId }), json(item, { taskId: 'last' }));
 
-	it.each([
-		['line breaks', 'a\r\nb\n\n c ', {}],
+	const abc = ['a', 'b', 'c'];
+	const failed = '{ "error": "late", "details": { "taskId": "a" } }';
+	const passedOver = '{ "error": "passed over", "taskIds": ["b", "c"] }';
+
+	it.each<[string, string, IDataObject?]>([
+		['line breaks', 'a\r\nb\n\n c '],
 		['a list and commas', '={{ $json.ids }}', { ids: ['a,b', 'c'] }],
-		[
-			'items',
-			'={{ $json.items }}',
-			{ items: ['a', 'b', 'c'].map((taskId) => ({ taskId, id: 1 })) },
-		],
-		['items copied as JSON', '[{ "taskId": "a" },\n{ "taskId": "b" }, { "taskId": "c" }]', {}],
-		[
-			'items of the error output, and of a run that was passed over',
-			'[{ "error": "late", "details": { "taskId": "a" } }, { "error": "passed over", "taskIds": ["b", "c"] }]',
-			{},
-		],
+		['a list as a cell or an agent writes it', '={{ $json.ids }}', { ids: JSON.stringify(abc) }],
+		['items', '={{ $json.items }}', { items: abc.map((taskId) => ({ taskId, id: 1 })) }],
+		['items copied as JSON', '[{ "taskId": "a" },\n{ "taskId": "b" }, { "taskId": "c" }]'],
+		['items of the error output, and of a run that was passed over', `[${failed}, ${passedOver}]`],
 		[
 			'items as n8n has them',
 			'={{ ["a", "b", "c"].map((taskId) => ({ json: { taskId }, pairedItem: 0 })) }}',
-			{},
 		],
-		['a list as a cell or an agent writes it', '={{ $json.ids }}', { ids: '["a", "b", "c"]' }],
-	])('may be many, by %s, each with the item it came from', async (_what, taskId, item) => {
+	])('may be many, by %s, each with the item it came from', async (_what, taskId, item = {}) => {
 		const { items } = await read(taskId, item);
-		expect(items.slice(0, 3)).toMatchObject(
-			['a', 'b', 'c'].map((id) => ({ kind: 'read', taskId: id, itemIndex: 0 })),
-		);
-		expect(items[3]).toMatchObject({ itemIndex: 1 });
+		const expected = abc.map((id) => ({ kind: 'read', taskId: id, itemIndex: 0 }));
+		expect(items.slice(0, 4)).toMatchObject([...expected, { itemIndex: 1 }]);
 	});
 
 	it.each(['={{ $json }}', '{ "taskId": "last", "state": "PENDING" }'])(
@@ -142,8 +127,15 @@ describe('a task to read', () => {
 
 describe('what cannot be meant', () => {
 	type Case = [message: string, parameters: IDataObject, wayOut: RegExp];
-	const options = (label: string, name: string, values: Array<string | number>, wayOut: RegExp) =>
-		values.map((value): Case => [`'${label}' is '${value}'`, image({ [name]: value }), wayOut]);
+	const options = (label: string, name: string, values: unknown[], wayOut: RegExp) =>
+		values.map((value): Case => {
+			const given = { [name]: value } as IDataObject;
+			return [
+				`'${label}' is '${value}'`,
+				name === 'completion' ? image({}, given) : image(given),
+				wayOut,
+			];
+		});
 	const generic = (input: string) => task('create', { model: 'a/b', input });
 	const url = (imageUrl: string) => video({ imageSource: 'url', imageUrl });
 	const added = (additionalInput: string) => image({ additionalInput });
@@ -165,11 +157,7 @@ describe('what cannot be meant', () => {
 		...options('Dry Run', 'dryRun', [1, 'TRUE '], /true or false/),
 		...options('If Some Items Fail', 'ifSomeFail', ['Stop'], /'Keep All Items' or 'Stop with/),
 		["'Duration' is '-1'", video({ durationSeconds: -1 }), /0 or more/],
-		[
-			`${extra} is not valid JSON`,
-			added('{ a: 7 }'),
-			/"seed": 7.*'Additional Fields'.*parser says/,
-		],
+		[`${extra} is not valid JSON`, added('{ a: 7 }'), /"seed": 7.*'Additional Fields'.*parser/],
 		["'Options' is a value that cannot be", added(circle), /may contain itself.*seed/],
 		["'input' is a value that cannot be", generic(circle), /may contain itself.*seed/],
 		[`${extra} is a list`, added('[1]'), /object/],
@@ -189,11 +177,8 @@ describe('what cannot be meant', () => {
 		["'Task ID' cannot be a task id: '..'", task('wait', { taskId: '..' }), /taskId/],
 		["'Callback URL' is not a valid address: 'here'", toNowhere, /production URL/],
 		// Completions that this version does not know.
-		...['later', 'poll', 'suspend', null, false, 0].map((completion): Case => [
-			`'When Do the Items Go On' is '${completion}'`,
-			image({}, { completion }),
-			/Choose/,
-		]),
+		...options('When Do the Items Go On', 'completion', ['later', 'poll', 'suspend'], /Choose/),
+		...options('When Do the Items Go On', 'completion', [null, false, 0], /Choose/),
 	])('is refused with the parameter, the value and the way out: %s', async (...given) => {
 		const [message, parameters, wayOut] = given;
 		const error = await refusalOf(parameters);
@@ -213,12 +198,9 @@ describe('what cannot be meant', () => {
 	it('a list is taken where it has one entry, and else says how to make items of it', async () => {
 		const parameters = { prompt: '={{ $json.prompts }}' };
 		expect(await inputOf(parameters, json({ prompts: ['a'] }))).toEqual({ prompt: 'a' });
-		expect(await refusalOf(parameters, json({ prompts: ['a', 'b'] }))).toMatchObject({
-			message: "The parameter 'Prompt' is a list of 2, and takes one at a time",
-			description: expect.stringMatching(
-				/Split Out.*e\.g\. \{\{ \$json\.prompts\[0\] \}\}\.$/,
-			) as string,
-		});
+		const { message, description } = await refusalOf(parameters, json({ prompts: ['a', 'b'] }));
+		expect(message).toBe("The parameter 'Prompt' is a list of 2, and takes one at a time");
+		expect(description).toMatch(/Split Out.*e\.g\. \{\{ \$json\.prompts\[0\] \}\}\.$/);
 	});
 
 	it.each([
@@ -244,16 +226,13 @@ describe('what cannot be meant', () => {
 		expect(description).toContain(`must give ${values}.`);
 	});
 
-	it('an incoming item of a dry run is told from an empty field', async () => {
+	it.each([
+		['Image URL', { imageSource: 'url', imageUrl: '={{ $json.resultUrls[0] }}' }],
+		['Input Data Field Name', { imageSource: 'binary' }],
+	])('an incoming item of a dry run is told from an empty field: %s', async (label, given) => {
 		const items = json({ taskId: null, state: null, resultUrls: [], dryRun: true });
-		const imageUrl = '={{ $json.resultUrls[0] }}';
-		for (const [label, parameters] of [
-			['Image URL', { imageSource: 'url', imageUrl }],
-			['Input Data Field Name', { imageSource: 'binary' }],
-		] as const) {
-			const { message } = await refusalOf(video(parameters), items);
-			expect(message).toBe(`The incoming item is of a dry run and has no result for '${label}'`);
-		}
+		const { message } = await refusalOf(video(given), items);
+		expect(message).toBe(`The incoming item is of a dry run and has no result for '${label}'`);
 	});
 
 	it.each([
@@ -261,15 +240,11 @@ describe('what cannot be meant', () => {
 		['Prompt', { prompt: '' }],
 		['Prompt', { prompt: '={{ $json.rewritten }}' }],
 		['Image URL', video({ imageSource: 'url' })],
-	])(
-		'%s is not empty because of an incoming task whose result it does not name',
-		async (...given) => {
-			const [label, parameters] = given;
-			const items = json({ taskId: 'task-7', state: 'PENDING' });
-			const { message } = await refusalOf(parameters, items);
-			expect(message).toBe(`The parameter '${label}' is empty`);
-		},
-	);
+	])('%s is not empty because of a task that it does not name', async (label, parameters) => {
+		const items = json({ taskId: 'task-7', state: 'PENDING' });
+		const { message } = await refusalOf(parameters as IDataObject, items);
+		expect(message).toBe(`The parameter '${label}' is empty`);
+	});
 
 	it('is a field that holds no picture', async () => {
 		const text = { json: {}, binary: { data: { data: 'YQ==', mimeType: 'text/plain' } } };
@@ -289,23 +264,16 @@ describe('the price of a task', () => {
 		{ id: 'acme/clips', priceUsd: 0.2, unit: 'second' },
 		{ id: 'acme/new', priceUsd: 0, unit: 'task' },
 	];
+	const added = (duration: number) => ({ additionalInput: JSON.stringify({ duration }) });
 
 	it.each<[string, IDataObject, number | undefined]>([
 		['is that of the price list', image(), 0.08],
 		['is none where there is none', of('other/model'), undefined],
 		['is that of the duration', video(five), 0.5125],
-		[
-			'counts what additional input says',
-			video(five, { additionalInput: '{ "duration": 10 }' }),
-			1.025,
-		],
+		['counts what additional input says', video(five, added(10)), 1.025],
 		['is that of the model in the credential', of('acme/painter'), 0.05],
 		['of 0 in the credential is none', of('acme/new'), undefined],
-		[
-			'is that of the model in the credential by the second',
-			of('acme/clips', { additionalInput: '{ "duration": 4 }' }),
-			0.8,
-		],
+		['is that by the second in the credential', of('acme/clips', added(4)), 0.8],
 	])('%s', async (_what, parameters, price) => {
 		// Who has entered models has no placeholder.
 		const more = String(parameters.model).startsWith('acme/') ? { models } : {};
@@ -377,16 +345,10 @@ describe('the budget', () => {
 		expect(message).toBe(
 			"The price of model 'videovendor/video-model-2-mini' is by the second, and the item has no duration, so 'Max Cost (USD)' of 5 cannot be kept",
 		);
+		expect(description).toMatch(/^To make the price known, enter 'Duration .*No task was created/);
 		const unknown = await refusalOf(image({ maxCostUsd: 5 }, { model: 'acme/new' }), empty(2));
-		expect(unknown.message).toMatch(
-			/^The price of model 'acme\/new' is not known, so .* \(item 1\)$/,
-		);
-		expect(unknown.description).toMatch(
-			/^To make the price known, enter the model .* credential\./,
-		);
-		expect(description).toMatch(
-			/^To make the price known, enter 'Duration \(Seconds\)'.*No task was created/,
-		);
+		expect(unknown.message).toMatch(/^The price of model 'acme\/new' is not known, .* \(item 1\)$/);
+		expect(unknown.description).toMatch(/^To make the price known, enter the model .*credential\./);
 	});
 
 	const paid = { known: { paidUsd: 0.16, isOrdered: ({ itemIndex }: ItemPlan) => itemIndex < 2 } };

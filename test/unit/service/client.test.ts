@@ -52,8 +52,7 @@ describe('creating a task', () => {
 
 	it('has more time with a file of 30 MB in it: it takes five minutes on a slow line', async () => {
 		const { client, sent } = clientThatGets(json({ taskId: 'task-1' }));
-		const input = { prompt: 'A', frames: ['x'.repeat(30_000_000)] };
-		await client.createTask({ model: 'vendor/model', input });
+		await client.createTask({ model: 'vendor/model', input: { frames: ['x'.repeat(30_000_000)] } });
 		expect(sent[0]?.timeoutMs).toBe(120_000 + 300_000);
 	});
 
@@ -69,28 +68,24 @@ describe('creating a task', () => {
 		expect(await client.createTask(TASK)).toEqual({ taskId: record.taskId, record });
 	});
 
-	it.each<[string, object, string]>([
-		['402', { code: 402, msg: 'Top up first' }, 'not enough credits for this task (code 402): Top'],
-		['no', { success: false, msg: 'Bad luck' }, 'The service named no task id: Bad luck'],
-		['no', { code: 500, data: null, message: 'Oops' }, 'The service named no task id: Oops'],
-		['no', { code: 200, message: 'ok' }, 'The service named no task id'],
-	])(
-		'answered 200 with %s in the body is named by the words of the service: %j',
-		async (_what, body, message) => {
-			const { client } = clientThatGets(json(body));
-			const error = await caught(async () => await client.createTask(TASK));
-			expect(error.message).toContain(message);
-			expect(error.message).not.toContain('accepted');
-			expect(error.message).not.toMatch(/: ok$/);
-		},
-	);
+	it.each<[object, string]>([
+		[{ code: 402, msg: 'Top up first' }, 'not enough credits for this task (code 402): Top'],
+		[{ success: false, msg: 'Bad luck' }, 'The service named no task id: Bad luck'],
+		[{ code: 500, data: null, message: 'Oops' }, 'The service named no task id: Oops'],
+		[{ code: 200, message: 'ok' }, 'The service named no task id'],
+	])('answered 200 with %j is named by the words of the service: %s', async (body, words) => {
+		const { client } = clientThatGets(json(body));
+		const { message } = await caught(async () => await client.createTask(TASK));
+		expect(message).toContain(words);
+		expect(message).not.toMatch(/accepted|: ok$/);
+	});
 
 	const request = { prompt: 'A lighthouse "at dusk". '.repeat(100) };
 	const job = { created: '2026-01-01', queue: 'x'.repeat(200), uuid: 'paid-task-7' };
 	const warning =
-		'<br />\n<b>Deprecated</b>: Optional parameter $a before required parameter $b in <b>/srv/queue/jobs/create.php</b> on line <b>112</b><br />\n';
+		'<br />\n<b>Deprecated</b>: Optional parameter $a in <b>/srv/queue/create.php</b><br />\n';
 	const location = '/api/generate/paid-task-7';
-	const elsewhere = { statusCode: 201, headers: { location } };
+	const inHeader = (body: string) => ({ statusCode: 201, headers: { location }, body });
 	it.each([
 		[
 			'JSON behind a warning',
@@ -103,13 +98,8 @@ describe('creating a task', () => {
 		['a list', json(['task-1']), 'named no task id', 'task-1'],
 		['a web page', { body: '<p>Hi</p>' }, 'something that is not JSON', 'begins: <p>Hi</p>'],
 		['nothing', { body: '' }, 'something that is not JSON', 'was empty'],
-		['an id in the header', { ...elsewhere, body: '{}' }, 'named no', `names ${location}.`],
-		[
-			'empty, with an id in the header',
-			{ ...elsewhere, body: '' },
-			'not JSON',
-			`names ${location}.`,
-		],
+		['an id in the header', inHeader('{}'), 'named no', `names ${location}.`],
+		['empty, with an id in the header', inHeader(''), 'not JSON', `names ${location}.`],
 	])('ends in an error that shows what came where it is %s', async (_what, answer, what, shown) => {
 		const { client } = clientThatGets(answer);
 		const error = await caught(async () => await client.createTask(TASK));
@@ -134,13 +124,11 @@ describe('creating a task', () => {
 
 describe('reading', () => {
 	it('a task is a GET of that task, and brings the record with the id it asked for', async () => {
-		const record = { state: 'success', resultUrls: ['https://m/1'] };
-		const { client, sent } = clientThatGets(json(record));
-		expect(await client.readTask('task-1')).toMatchObject({
-			taskId: 'task-1',
-			state: 'SUCCESS',
-			resultUrls: ['https://m/1'],
-		});
+		const { client, sent } = clientThatGets(
+			json({ state: 'success', resultUrls: ['https://m/1'] }),
+		);
+		const task = { taskId: 'task-1', state: 'SUCCESS', resultUrls: ['https://m/1'] };
+		expect(await client.readTask('task-1')).toMatchObject(task);
 		const url = `${BASE_URL}/api/generate/task-1`;
 		expect(sent).toEqual([{ method: 'GET', url, timeoutMs: 30_000 }]);
 	});
@@ -181,28 +169,22 @@ describe('an answer with an error status', () => {
 		[503, 'serviceDown', 'not working at the moment'],
 		[302, 'redirected', 'redirects to another address'],
 	])('HTTP %d is of the kind %s', async (statusCode, kind, message) => {
-		expect(await errorOf({ statusCode })).toMatchObject({
-			kind,
-			statusCode,
-			message: expect.stringMatching(new RegExp(`${message}.*\\(HTTP ${statusCode}\\)`)) as string,
-			description: expect.stringMatching(/\w{3}/) as string,
-		});
+		const error = await errorOf({ statusCode });
+		expect(error).toMatchObject({ kind, statusCode });
+		expect(error.message).toMatch(new RegExp(`${message}.*\\(HTTP ${statusCode}\\)`));
+		expect(error.description).toMatch(/\w{3}/);
 	});
 
-	it('for a read names no field of a create, and no option that a read has not', async () => {
-		const next = async (statusCode: number) => (await errorOf({ statusCode })).description;
-		expect(await next(400)).toContain('Check the task id');
-		expect(await next(429)).not.toContain('in the options');
-	});
-
-	it.each([400, 402, 403])(
-		'%d for a read or for the credits speaks of no item, no prompt and no other node',
+	it.each([400, 402, 403, 429])(
+		'%d for a read or for the credits speaks of no order, no item and no other node',
 		async (statusCode) => {
 			const ofCredits = async () => await clientThatGets({ statusCode }).client.readCredits();
-			for (const error of [await errorOf({ statusCode }), await caught(ofCredits)]) {
-				const { message, description } = error as ServiceError;
-				expect(message + description).not.toMatch(/prompt|item|this task|Credits node/);
+			const ofRead = await errorOf({ statusCode });
+			for (const { message, description } of [ofRead, (await caught(ofCredits)) as ServiceError]) {
+				const words = /prompt|item|this task|Credits node|in the options/;
+				expect(message + description).not.toMatch(words);
 			}
+			if (statusCode === 400) expect(ofRead.description).toContain('Check the task id');
 		},
 	);
 
@@ -212,64 +194,52 @@ describe('an answer with an error status', () => {
 		expect(description).toContain(`The answer names ${location}.`);
 	});
 
-	const MODELS = ['vendor/painter-2', 'vendor/clips'].map((id) => ({
-		id,
-		priceUsd: 0,
-		unit: 'task' as const,
-	}));
+	const unit = 'task' as const;
+	const MODELS = ['vendor/painter-2', 'vendor/clips'].map((id) => ({ id, priceUsd: 0, unit }));
 	const refusedOrder = async (model: string, answer: Partial<Answer>, models = MODELS) => {
-		const transport = async () =>
-			await Promise.resolve({ statusCode: 200, headers: {}, body: '', ...answer });
+		const transport = async () => ({ statusCode: 200, headers: {}, body: '', ...answer });
 		const client = new ServiceClient(transport, BASE_URL, [KEY], undefined, models);
 		return (await caught(async () => await client.createTask({ ...TASK, model }))) as ServiceError;
 	};
+	const noModel = { error: { message: 'No such model.' } };
+	const NEAREST =
+		/^The model 'vendor\/paintre-2' is not in the credential, under 'Models'\. The nearest there is 'vendor\/painter-2': choose a model from the list in 'Model'\.$/;
+	const CHECK_MODEL = /^Check the model 'vendor\/clips' of this item\..*'Base URL'/;
+	const unsafe = { error: { message: 'Rejected by the safety system' } };
+	const page = { statusCode: 404, body: '<h1>Not found</h1>' };
 
-	it.each([404, 422])(
-		'%d in JSON for an order has the words of the service first',
-		async (status) => {
-			const unknown = json({ error: { message: 'No such model.' } }, status);
-			const { message, description } = await refusedOrder('vendor/paintre-2', unknown);
-			expect(message).toBe(`No such model (HTTP ${status})`);
-			expect(description).toBe(
-				"The model 'vendor/paintre-2' is not in the credential, under 'Models'. The nearest there is 'vendor/painter-2': choose a model from the list in 'Model'.",
-			);
+	it.each<
+		[string, string, Partial<Answer>, message: string, description: RegExp, models?: typeof MODELS]
+	>([
+		['404', 'vendor/paintre-2', json(noModel, 404), 'No such model (HTTP 404)', NEAREST],
+		['422', 'vendor/paintre-2', json(noModel, 422), 'No such model (HTTP 422)', NEAREST],
+		['404 of a model there is', 'vendor/clips', json(noModel, 404), 'No such model', CHECK_MODEL],
+		['404 without a list', 'vendor/clips', json(noModel, 404), 'No such model', CHECK_MODEL, []],
+		["a proxy's 404", 'vendor/x', page, 'no such address', /^Check the 'Base URL'/],
+		...[400, 403, 422].map((status): [string, string, Partial<Answer>, string, RegExp] => [
+			...([`${status} with words of safety`, 'vendor/clips', json(unsafe, status)] as const),
+			...(['safety', /, or change the prompt/] as const),
+		]),
+	])(
+		'%s for an order says what to do',
+		async (_what, model, answer, words, wayOut, models = MODELS) => {
+			const { message, description } = await refusedOrder(model, answer, models);
+			expect(message).toContain(words);
+			expect(description).toMatch(wayOut);
 		},
 	);
 
-	it('404 in JSON for an order of a model that the credential has, or may have, names the model before the base URL', async () => {
-		const unknown = json({ message: 'Not found' }, 404);
-		for (const models of [MODELS, []]) {
-			const { description } = await refusedOrder('vendor/clips', unknown, models);
-			expect(description).toMatch(/^Check the model 'vendor\/clips' of this item\..*'Base URL'/);
-		}
+	it('with other words says nothing of the prompt', async () => {
+		const other = json({ error: { message: 'The seed is too large' } }, 400);
+		const { description } = await refusedOrder('vendor/clips', other);
+		expect(description).not.toContain('or change the prompt');
 	});
-
-	it('404 for an order from a proxy points at the base URL', async () => {
-		const page = { statusCode: 404, body: '<h1>Not found</h1>' };
-		const { message, description } = await refusedOrder('vendor/x', page);
-		expect(message).toContain('no such address');
-		expect(description).toMatch(/^Check the 'Base URL'/);
-	});
-
-	it.each([400, 403, 422])(
-		'%d with words of safety says that the prompt may be changed',
-		async (status) => {
-			const unsafe = json({ error: { message: 'Rejected by the safety system' } }, status);
-			const { description } = await refusedOrder('vendor/clips', unsafe);
-			expect(description).toContain(', or change the prompt');
-			const other = json({ error: { message: 'The seed is too large' } }, status);
-			expect((await refusedOrder('vendor/clips', other)).description).not.toContain(
-				'or change the prompt',
-			);
-		},
-	);
 
 	it('404 without a task points at the base URL', async () => {
 		const { client } = clientThatGets({ statusCode: 404 });
-		await expect(client.readCredits()).rejects.toMatchObject({
-			message: expect.stringContaining('no such address') as string,
-			description: expect.stringContaining("'Base URL'") as string,
-		});
+		const error = (await caught(async () => await client.readCredits())) as ServiceError;
+		expect(error.message).toContain('no such address');
+		expect(error.description).toContain("'Base URL'");
 	});
 
 	it.each([
@@ -284,22 +254,17 @@ describe('an answer with an error status', () => {
 });
 
 describe('an answer to a read', () => {
-	it.each<[Partial<Answer>]>([
-		[{ body: '' }],
-		[{ statusCode: 202 }],
-		[{ statusCode: 204 }],
-		[json({ code: 500, data: null })],
-		[json({ taskId: 'task-1' })],
-	])('without a state (%j) means "not yet"', async (answer) => {
-		expect(await errorOf(answer)).toMatchObject({ kind: 'unusableRecord', isNotYet: true });
-	});
-
-	it.each<[Partial<Answer>]>([
-		[{ body: '<html>' }],
-		[{ statusCode: 503 }],
-		[{ body: '{"state": "SUC' }],
-	])('that is none of the service (%j) does not', async (answer) => {
-		expect(await errorOf(answer)).toMatchObject({ isNotYet: false });
+	it.each<[isNotYet: boolean, Partial<Answer>]>([
+		[true, { body: '' }],
+		[true, { statusCode: 202 }],
+		[true, { statusCode: 204 }],
+		[true, json({ code: 500, data: null })],
+		[true, json({ taskId: 'task-1' })],
+		[false, { body: '<html>' }],
+		[false, { statusCode: 503 }],
+		[false, { body: '{"state": "SUC' }],
+	])('without a state means "not yet" (%j): %j', async (isNotYet, answer) => {
+		expect(await errorOf(answer)).toMatchObject({ isNotYet });
 	});
 
 	it('has a hint where something before the service may speak', async () => {
