@@ -3,18 +3,10 @@ import type { Rules } from './account';
 import { Oracle } from './oracle';
 import { type Learns, type Policy, simulate, type TaskMs } from './simulate';
 
-/** How long the tasks of a batch take. */
-export interface Tasks {
-	name: string;
-	ms: TaskMs;
-}
-
 /** One case of the table. */
 export interface Cell {
-	family: string;
-	limit: string;
 	rules: Rules;
-	tasks: Tasks;
+	taskMs: TaskMs;
 	items: number;
 	/** Whether the items leave at once, and nobody learns when a task ends. */
 	leaves?: boolean;
@@ -32,9 +24,9 @@ export function chance(seed = 7): () => number {
 }
 
 export function run(cell: Cell): Result {
-	const { rules, tasks, items, leaves = false } = cell;
+	const { rules, taskMs, items, leaves = false } = cell;
 	const simulated = <T>(policy: Policy<T>, learns: Learns) =>
-		simulate(rules, [{ items, taskMs: tasks.ms, policy, learns: leaves ? learns : 'polling' }]);
+		simulate(rules, [{ items, taskMs, policy, learns: leaves ? learns : 'polling' }]);
 	const { ms: oracleMs } = simulated(new Oracle(rules), 'atOnce');
 	return { ...cell, ...simulated(new AccountLimits(chance()), 'afterRefusal'), oracleMs };
 }

@@ -65,15 +65,12 @@ export const DIPS: readonly Dip[] = [
 	),
 ];
 
-/**
- * @param seed another one is another history
- * @returns what the runs come to, and what an oracle needs for all their tasks as one batch: nobody could share the places better
- */
-export function runDip({ places, items, taskMs, runs }: Dip, seed = 7) {
+/** @returns what the runs come to, and what an oracle needs for all their tasks as one batch: nobody could share the places better */
+export function runDip({ places, items, taskMs, runs }: Dip) {
 	const rules: Rules = { concurrency: places };
 	const policies = runs.map((startsAt, nth) => ({
 		...{ items, taskMs, startsAt },
-		policy: new AccountLimits(chance(seed + nth)),
+		policy: new AccountLimits(chance(7 + nth)),
 	}));
 	const best = simulate(rules, [{ items: items * runs.length, taskMs, policy: new Oracle(rules) }]);
 	return { ...simulate(rules, policies), bestMs: best.ms };

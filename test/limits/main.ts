@@ -4,22 +4,22 @@ import { runCommand } from '../commandLine';
 import { markdownTable, writeSection } from '../page';
 import { changes, isInTime, isQuiet, type Result, run } from './cell';
 import { type Dip, DIPS, runDip } from './dips';
-import { grid as first, heldOut } from './grid';
+import { grid } from './grid';
 
 const PAGE = join(__dirname, 'README.md');
 
-function shares(name: string, results: readonly Result[]): string[][] {
+function shares(results: readonly Result[]): string[][] {
 	const kinds: ReadonlyArray<readonly [string, (cell: Result) => boolean]> = [
-		['steady limits, tasks are waited for', (cell) => !cell.leaves && !changes(cell)],
-		['limits that change', changes],
-		['items leave at once', ({ leaves = false }) => leaves],
-		['all', () => true],
+		['Steady limits, tasks are waited for', (cell) => !cell.leaves && !changes(cell)],
+		['Limits that change', changes],
+		['Items leave at once', ({ leaves = false }) => leaves],
+		['All', () => true],
 	];
 	return kinds.map(([kind, belongs]) => {
 		const cells = results.filter(belongs);
 		const share = (holds: (cell: Result) => boolean) =>
 			`${((100 * cells.filter(holds).length) / cells.length).toFixed(1)} %`;
-		return [`${name}: ${kind}`, String(cells.length), share(isInTime), share(isQuiet)];
+		return [kind, String(cells.length), share(isInTime), share(isQuiet)];
 	});
 }
 
@@ -57,10 +57,10 @@ const isFigure = (column: number) => column > 0;
 
 /** Runs all cases in virtual time, and writes the tables. */
 function measureLimits(): void {
-	const second = heldOut().map(run);
-	const grid = markdownTable(
+	const results = grid().map(run);
+	const shown = markdownTable(
 		['Grid: cases', 'Number', 'In time', 'Few refusals'],
-		[...shares('First', first().map(run)), ...shares('Second', second)],
+		shares(results),
 		isFigure,
 	);
 	const dips = markdownTable(
@@ -68,10 +68,10 @@ function measureLimits(): void {
 		DIPS.map(dipRow),
 		isFigure,
 	);
-	console.log(`${grid}\n\n${dips}`);
-	writeSection(PAGE, 'grid', grid);
+	console.log(`${shown}\n\n${dips}`);
+	writeSection(PAGE, 'grid', shown);
 	writeSection(PAGE, 'dips', dips);
-	expectAsGood(second);
+	expectAsGood(results);
 }
 
 runCommand(measureLimits);

@@ -3,6 +3,7 @@ import type { IDataObject, IExecuteFunctions } from 'n8n-workflow';
 import { noteWoken, timeLimitOf } from '../../../nodes/MediaGeneration/n8n/stretch';
 import { planWait } from '../../../nodes/MediaGeneration/plan/planWait';
 import type { ItemPlan } from '../../../nodes/MediaGeneration/plan/planTypes';
+import type { ItemError } from '../../../nodes/MediaGeneration/shared/itemError';
 import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
 import { executeContext } from '../../workflow/engine';
 import { caught } from '../support';
@@ -65,11 +66,11 @@ function decide(given: Partial<IExecuteFunctions>, options: IDataObject = {}, li
 
 describe('a run sleeps', () => {
 	it.each<[string, Given, object]>([
-		['after five minutes as a rule', {}, { suspendAfterMs: 5 * MINUTE_MS, ...AFTER_A_DAY }],
+		['after five minutes as a rule', {}, AFTER_A_DAY],
 		[
-			'after as many minutes as are chosen',
+			'after the minutes chosen',
 			{ options: { suspendAfter: 0.5 } },
-			{ suspendAfterMs: 0.5 * MINUTE_MS, ...AFTER_A_DAY },
+			{ suspendAfterMs: MINUTE_MS / 2 },
 		],
 		['with no minutes by default', { options: { suspendAfter: null } }, AFTER_A_DAY],
 		['in a sub-workflow', { context: mode('integrated') }, AFTER_A_DAY],
@@ -92,18 +93,14 @@ describe('a run sleeps', () => {
 
 describe('a run is held to its end, for ten minutes or as the user says', () => {
 	const waits = 'the caller of \'Other "caller"\' waits';
+	const noExecution = { getExecutionId: () => undefined as never };
 	const uuid = '01a200b4-3048-73fe-8a3a-955880aa5c89';
 
 	it.each<[string, Partial<IExecuteFunctions>, why: string, isRefused: boolean]>([
 		['as a tool of older agents', { isToolExecution: () => true }, 'AI agent', true],
 		['as a tool of agents from version 3 on', node('x.mediaGenerationTool'), 'AI agent', true],
 		["by n8n's engine v2", settings({ engineType: 'v2' }), 'engine v2', true],
-		[
-			'by that, which only the id of the execution tells',
-			{ getExecutionId: () => uuid },
-			'engine v2',
-			true,
-		],
+		['by that, told by the id of the execution', { getExecutionId: () => uuid }, 'engine v2', true],
 		['where a Webhook and a Form answer with the last node', webhook('lastNode'), waits, false],
 		['where an expression says so', webhook("={{ 'last' + 'Node' }}"), waits, false],
 		['where a chat answers with the last node', chat({ responseMode: 'lastNode' }), waits, false],
@@ -111,21 +108,15 @@ describe('a run is held to its end, for ten minutes or as the user says', () => 
 		['where a chat streams its answer', chat({ responseMode: 'streaming' }), waits, false],
 		['where a node is to answer', webhook('responseNode', { answered: false }), waits, false],
 		['for an evaluation', mode('evaluation'), 'evaluation', false],
-		[
-			'where n8n runs the node without an execution',
-			{ getExecutionId: () => undefined as never },
-			'no execution that could be woken',
-			false,
-		],
+		['without an execution', noExecution, 'no execution that could be woken', false],
 	])('%s', async (_what, context, why, isRefused) => {
 		const held = { suspendAfterMs: Infinity, seconds: 600 };
 		expect(decide(context)).toMatchObject({ ...held, warnings: [] });
 		if (isRefused) {
-			const refused = await caught(() => decide(context, AT_ONCE));
-			expect(refused).toMatchObject({
-				message: expect.stringMatching(`cannot be stored before its first task .*${why}`) as string,
-				description: expect.stringContaining('No task was created') as string,
-			});
+			const refused = (await caught(() => decide(context, AT_ONCE))) as ItemError;
+			expect(refused.message).toMatch(`cannot be stored before its first task `);
+			expect(refused.message).toContain(why);
+			expect(refused.description).toContain('No task was created');
 		} else {
 			const warnings = [expect.stringContaining(why)];
 			expect(decide(context, AT_ONCE)).toMatchObject({ ...held, warnings });
@@ -149,11 +140,8 @@ describe("n8n's time limit", () => {
 	}
 
 	/** Seconds from now until n8n cancels the execution. */
-	function limitOf(
-		given: object,
-		told?: number,
-		{ ageMs = 0, wokenMs, mode = 'trigger' }: Age = {},
-	) {
+	function limitOf(given: object, told: number | undefined, age: Age) {
+		const { ageMs = 0, wokenMs, mode = 'trigger' } = age;
 		const runData = { Start: [{ startTime: Date.now() - ageMs }, { startTime: 0 }] };
 		const context = Object.assign(executeContext(), settings(given), {
 			getMode: () => mode,
@@ -165,40 +153,19 @@ describe("n8n's time limit", () => {
 		return Math.round((timeLimitOf(context) - Date.now()) / SECOND_MS);
 	}
 
+	const woken = { ageMs: 200_000, wokenMs: 0 };
+	const old = { ageMs: 86_400_000 };
+	const limit = { executionTimeout: 300 };
 	it.each<[string, object, number | undefined, Age, number]>([
 		['is none as a rule', { executionTimeout: -1 }, undefined, {}, Infinity],
 		['of the workflow counts from the start', { executionTimeout: 60 }, undefined, {}, 60],
 		['holds for a workflow without one', {}, 90, {}, 90],
-		[
-			"is the smaller one where the workflow's is above it",
-			{ executionTimeout: 86_400 },
-			90,
-			{},
-			90,
-		],
-		['counts from the first node', { executionTimeout: 300 }, 240, { ageMs: 60_000 }, 240],
-		[
-			'counts from the first node where n8n has woken the execution, and says that all is left',
-			{ executionTimeout: 300 },
-			300,
-			{ ageMs: 200_000, wokenMs: 0 },
-			100,
-		],
-		['of n8n does so, too', {}, 300, { ageMs: 200_000, wokenMs: 0 }, 100],
-		[
-			'of a retry does not count from the nodes of the execution that it repeats',
-			{ executionTimeout: 300 },
-			300,
-			{ ageMs: 86_400_000, mode: 'retry' },
-			300,
-		],
-		[
-			'of a step in the editor does not count from nodes that ran before',
-			{ executionTimeout: 300 },
-			300,
-			{ ageMs: 86_400_000, mode: 'manual' },
-			300,
-		],
+		['is the smaller one of two', { executionTimeout: 86_400 }, 90, {}, 90],
+		['counts from the first node', limit, 240, { ageMs: 60_000 }, 240],
+		['counts so after a wake, when n8n says that all is left', limit, 300, woken, 100],
+		['of n8n does so, too', {}, 300, woken, 100],
+		['of a retry does not count from the nodes before', limit, 300, { ...old, mode: 'retry' }, 300],
+		['of a step in the editor does not, too', limit, 300, { ...old, mode: 'manual' }, 300],
 	])('%s', (_what, given, told, age, expected) => {
 		expect(limitOf(given, told, age)).toBe(expected);
 	});

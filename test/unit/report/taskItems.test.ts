@@ -15,6 +15,7 @@ import {
 } from '../../../nodes/MediaGeneration/service/taskRecord';
 import { ItemParameters } from '../../../nodes/MediaGeneration/shared/parameters';
 
+const places = ['https://m/1.png', null, 'https://m/2.png', ''];
 const URLS = ['https://m/1.png', 'https://m/2.png', 'https://m/3.png'];
 const success = (resultUrls: Array<string | null> = URLS) =>
 	parseTaskRecord('task-1', { state: 'SUCCESS', resultUrls, creditsConsumed: 24 });
@@ -28,12 +29,10 @@ const options = (given: IDataObject = {}) => {
 	return readOutputOptions(new ItemParameters(context as unknown as IExecuteFunctions, 0));
 };
 
-it.each([
-	['downloadResults', 'download'],
-	['splitResults', 'split'],
-] as const)(
-	'%s is asked for by the text true, too, and nothing else is guessed at',
-	(name, field) => {
+it.each(['download', 'split'] as const)(
+	'the text true asks to %s, nothing else is guessed',
+	(field) => {
+		const name = `${field}Results`;
 		const given = ['true', true, 'false', '', undefined];
 		const asked = given.map((value) => options({ [name]: value })[field]);
 		expect(asked).toEqual([true, true, false, false, false]);
@@ -50,33 +49,29 @@ describe('the items of a task', () => {
 	const split = { splitResults: true };
 	const [a, b, c] = files;
 
+	const resultOf = (place: number, resultUrl: string, binary?: object) => ({
+		json: { ...json, resultUrl, resultIndex: place },
+		...binary,
+	});
 	it.each<[string, Given, unknown[]]>([
 		['are one with all results where they are not split', [], [{ json }]],
 		[
-			'carry the downloads under the name that was chosen, numbered from the second on',
+			'carry the downloads under the chosen name, numbered from the second on',
 			[success(), { outputBinaryField: ' clip ' }, files],
 			[{ json, binary: { clip: a, clip_1: b, clip_2: c } }],
 		],
 		[
-			'are one for each result where they are split, all paired with the same input',
+			'are one for each result, if split',
 			[success(), split],
-			URLS.map((resultUrl, resultIndex) => ({ json: { ...json, resultUrl, resultIndex } })),
+			URLS.map((url, at) => resultOf(at, url)),
 		],
 		[
 			'have the places of the service where some of its list are empty',
-			[success([URLS[0]!, null, URLS[1]!, '']), split, files.slice(0, 2)],
+			[success(places), split, files.slice(0, 2)],
 			[
-				{ json: { ...json, resultUrl: URLS[0], resultIndex: 0 }, binary: { data: a } },
-				{ json: { ...json, resultUrl: URLS[1], resultIndex: 2 }, binary: { data: b } },
+				resultOf(0, URLS[0]!, { binary: { data: a } }),
+				resultOf(2, URLS[1]!, { binary: { data: b } }),
 			],
-		],
-		[
-			'that are split carry one file each, all in the same field',
-			[success(), split, files],
-			URLS.map((resultUrl, resultIndex) => ({
-				json: { ...json, resultUrl, resultIndex },
-				binary: { data: files[resultIndex] },
-			})),
 		],
 		['are one where there is no result to split', [success([]), split, []], [{ json }]],
 		['are one for a failed task', [failed, split], [{ json }]],
@@ -87,10 +82,8 @@ describe('the items of a task', () => {
 	});
 
 	it('that are split have the record behind all other fields', () => {
-		const items = taskItems(success(), taskJson(success()), {
-			output: options(split),
-			itemIndex: 0,
-		});
+		const more = { output: options(split), itemIndex: 0 };
+		const items = taskItems(success(), taskJson(success()), more);
 		expect(items.map((item) => Object.keys(item.json).at(-1))).toEqual(Array(3).fill('record'));
 	});
 });
@@ -103,18 +96,15 @@ it.each([{}, ...NO_FIELD])('the output is off by default, and its field is data 
 it.each([
 	[7, "'7'"],
 	[['clip'], 'a list'],
-])(
-	'an output field that is no name is not taken for the default: %j',
-	(outputBinaryField, shown) => {
-		expect(() => options({ outputBinaryField } as IDataObject)).toThrow(
-			`The parameter 'Name of File Field' is ${shown}`,
-		);
-	},
-);
+])('an output field that is no name is not taken for the default: %j', (field, shown) => {
+	const given = { outputBinaryField: field } as IDataObject;
+	const message = `The parameter 'Name of File Field' is ${shown}`;
+	expect(() => options(given)).toThrow(message);
+});
 
 describe('the warning about missing results', () => {
 	it('counts the places of the lists that have no link', () => {
-		const tasks = [success([URLS[0]!, null, URLS[1]!, '']), success(), success([null, URLS[2]!])];
+		const tasks = [success(places), success(), success([null, URLS[2]!])];
 		expect(missingResults(tasks)).toBe(
 			"3 of 6 results missing: the service's list has places without a link, first in task task-1",
 		);
@@ -133,10 +123,7 @@ const TIMES = { createdAt: '2026-01-01', width: 1024 };
 describe('the record of an item', () => {
 	it.each<[string, Record<string, unknown>]>([
 		['at the top', { ...FIELDS, ...TIMES }],
-		[
-			'by other spellings',
-			{ task_id: 'TASK-1', State: 'success', credits_consumed: '8', ...TIMES },
-		],
+		['spelt otherwise', { task_id: 'TASK-1', State: 'success', credits_consumed: '8', ...TIMES }],
 		['by the bare id', { id: 'task-1', result_urls: [RESULT_URL], ...TIMES }],
 		['as nothing', { ...FIELDS, creditsConsumed: null, resultUrls: null, ...TIMES }],
 	])('does not repeat what the item says: %s', (_where, record) => {

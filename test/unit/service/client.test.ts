@@ -216,10 +216,9 @@ describe('an answer with an error status', () => {
 		['404 of a model there is', 'vendor/clips', json(noModel, 404), 'No such model', CHECK_MODEL],
 		['404 without a list', 'vendor/clips', json(noModel, 404), 'No such model', CHECK_MODEL, []],
 		["a proxy's 404", 'vendor/x', page, 'no such address', /^Check the 'Base URL'/],
-		...[400, 403, 422].map((status): [string, string, Partial<Answer>, string, RegExp] => [
-			...([`${status} with words of safety`, 'vendor/clips', json(unsafe, status)] as const),
-			...(['safety', /, or change the prompt/] as const),
-		]),
+		['400 for safety', 'vendor/clips', json(unsafe, 400), 'safety', /, or change the prompt/],
+		['403 for safety', 'vendor/clips', json(unsafe, 403), 'safety', /, or change the prompt/],
+		['422 for safety', 'vendor/clips', json(unsafe, 422), 'safety', /, or change the prompt/],
 	])(
 		'%s for an order says what to do',
 		async (_what, model, answer, words, wayOut, models = MODELS) => {
