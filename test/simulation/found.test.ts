@@ -182,6 +182,9 @@ const FOUND: Record<string, PartlyHistory> = {
 		...{ workflow: 'in a row', node: { items: 6, maxInFlight: 1, suspendAfter: 0 } },
 		...{ service: { taskSeconds: 20 }, ends: 'killed', endsAt: 90_000, retriesTwice: true },
 	},
+	'a loop that was retried while it slept orders its later rounds as well': {
+		...{ ...LOOP, salt: 6249, acts: [{ at: 2034, what: 'retry what sleeps' }] },
+	},
 	'a loop dies as it wakes, and its retry refuses the later rounds': {
 		...{ ...LOOP, salt: 9, kills: [kill('later turns', 9), kill('anything', 0)] },
 		requests: [{ on: 'create', nth: 0, what: 'answer lost' }],

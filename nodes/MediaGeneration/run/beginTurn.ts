@@ -88,7 +88,8 @@ export async function beginOrders(
 	}
 	const { turn } = journal.state;
 	const stretch = stretchOf(context);
-	if (await new TurnRow(context, turn).begin()) {
+	const row = new TurnRow(context, turn);
+	if (await row.begin()) {
 		journal.noteBegun(1);
 		stretch.hasBegun = true;
 	}
@@ -98,6 +99,8 @@ export async function beginOrders(
 		journal.isLost = true;
 		throw LOST;
 	}
+	// A retry of what sleeps may have begun meanwhile, in another node or an earlier round.
+	if (stretch.isStored) await standBack(journal, row);
 	await takeOver(context, journal);
 	return undefined;
 }
