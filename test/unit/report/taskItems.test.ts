@@ -213,10 +213,14 @@ describe('the credits of a task that is not finished', () => {
 });
 
 it.each([
-	[{}, 0],
-	[{ creditsConsumed: null }, 0],
-	[{ creditsConsumed: 8 }, 8],
-])('a failed task has cost nothing unless the service says otherwise (%j)', (more, credits) => {
-	const task = parseTaskRecord('task-1', { taskId: 'task-1', state: 'FAILURE', ...more });
-	expect(taskJson(task).creditsConsumed).toBe(credits);
-});
+	['FAILURE', {}, 0],
+	['FAILURE', { creditsConsumed: null }, 0],
+	['FAILURE', { creditsConsumed: 8 }, 8],
+	['SUCCESS', {}, null],
+])(
+	'%s %j has cost %j: a failed task nothing unless the service says otherwise',
+	(state, more, credits) => {
+		const task = parseTaskRecord('task-1', { taskId: 'task-1', state, ...more });
+		expect(taskJson(task).creditsConsumed).toBe(credits);
+	},
+);
