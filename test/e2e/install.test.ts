@@ -123,13 +123,6 @@ describe("an n8n into which the README's commands have brought the package", () 
 		},
 	});
 
-	test('has its nodes', async () => {
-		const types = (await scene.client.nodeTypes()).map(({ name }) => name);
-		for (const node of ['', 'Trigger', 'Credits']) {
-			expect(types).toContain(`n8n-nodes-media-generation.mediaGeneration${node}`);
-		}
-	});
-
 	const { describe } = inEditor('The first pictures');
 
 	describe('in the editor', () => {

@@ -4,7 +4,7 @@ import type { IBinaryData, IDataObject, INodeExecutionData } from 'n8n-workflow'
 
 import { API_KEY, SERVICE, type TestNode, type TestWorkflow } from './engine';
 import { store } from './processedData';
-import { field, IMAGE_MODEL, jsonOf, keepsGoing, stage, text, VIDEO_MODEL } from './support';
+import { field, IMAGE_MODEL, stage } from './support';
 
 const on = stage();
 
@@ -121,16 +121,6 @@ describe('files as data', () => {
 		expect(on.creates).toEqual([]);
 	});
 
-	it('are neither read nor put out where nobody knows whether the task was created', async () => {
-		on.service.configure({ createWay: 'lost' });
-		const large = { json: {}, binary: { a: binary(Buffer.alloc(100_000)) } };
-		const { output } = await on.run({ ...node(files(['frame', 'a'])), ...keepsGoing }, [large]);
-		expect(JSON.stringify(jsonOf(output)).length).toBeLessThan(2000);
-		expect(reads).toHaveBeenCalledTimes(1);
-		const frame = expect.stringMatching(/^data:image\/png.*characters\)$/) as string;
-		expect(jsonOf(output)).toMatchObject([{ error: text('not known'), input: { frame } }]);
-	});
-
 	it('are nowhere kept with what sleeps, though the service repeats them in its answers', async () => {
 		on.service.configure({ createShape: '$record', latencyMs: 600_000 });
 		const items = [{ json: {}, binary: { data: binary('a'.repeat(9000)) } }];
@@ -177,11 +167,6 @@ describe('a dry run', () => {
 		const noTrigger = await on.run(dry({}, { completion: 'trigger' }), [FRAMES]);
 		expect(noTrigger.error?.message).toContain('No published Media Generation Trigger');
 		expect(on.service.requests).toEqual([]);
-	});
-
-	it('lets an item that would be refused out, where the node continues', async () => {
-		const { output } = await on.run({ ...dry(), ...keepsGoing }, [FRAMES, { json: {} }]);
-		expect(jsonOf(output)).toMatchObject([{ dryRun: true }, { error: text('first') }]);
 	});
 });
 
@@ -245,18 +230,6 @@ describe('files as links', () => {
 		expect(on.taskIds).toHaveLength(1);
 	});
 
-	it('may be lists, fields of the item, and the reference picture of a video', async () => {
-		const assignments = [{ name: 'last_frame', type: 'binary', value: '={{ $binary.last }}' }];
-		const options = { files: {}, additionalFields: { assignments } };
-		const video = {
-			...{ resource: 'video', operation: 'generate', model: VIDEO_MODEL, prompt: 'Waves' },
-			...{ imageSource: 'binary', binaryPropertyName: 'first,last' },
-		};
-		await on.run(links(options, video), [item]);
-		const [first, last] = [link('first', '86400s'), link('last', '86400s')];
-		expect(on.inputs).toEqual([{ prompt: 'Waves', image_url: [first, last], last_frame: last }]);
-	});
-
 	it('leave their tokens nowhere, also where the record repeats them', async () => {
 		on.service.configure({ createShape: '$record' });
 		const ran = await on.run(links({ suspendAfter: 0 }), [item]);
@@ -310,9 +283,3 @@ it.each<[string, Partial<TestWorkflow>, says: string[], IDataObject?]>([
 		expect(said).not.toContain('eyJ');
 	},
 );
-
-it('without files the option asks for nothing', async () => {
-	const { error } = await on.run(links({ files: {} }), [item]);
-	expect(error).toBeUndefined();
-	expect(sign).not.toHaveBeenCalled();
-});

@@ -280,35 +280,20 @@ it.each([
 	expect(output?.map(({ json }) => json)).toEqual([answer]);
 });
 
-describe('what the language model is told', () => {
-	const told = (parameters: IDataObject, type = 'mediaGenerationTool') => {
-		const { workflow, tested } = buildWorkflow(on.workflow({ type, parameters }));
-		const nodeType = workflow.nodeTypes.getByNameAndVersion(type);
-		return NodeHelpers.getToolDescriptionForNode(tested, nodeType);
-	};
-
-	it.each<[IDataObject, string]>([
-		[{}, 'one image from a text prompt'],
-		[{ resource: 'video' }, 'one short video'],
-		[{ resource: 'task', operation: 'create' }, 'one task'],
-		[{ resource: 'task', operation: 'wait' }, 'ordered before'],
-		[{ resource: 'task', operation: 'redeliver' }, 'to its workflow again'],
-		// Of a tool that was saved with an automatic text.
-		[{ descriptionType: 'auto' }, 'Call it once for each image'],
-	])('fits the operation (%j)', (parameters, text) => {
-		expect(told(parameters)).toContain(text);
-	});
-
-	it('is there for the credits, too', () => {
-		expect(told({}, 'mediaGenerationCreditsTool')).toContain('how many credits are left');
-	});
-
-	it('is what the user wrote, if they did', () => {
-		expect(told({ descriptionType: 'manual', toolDescription: 'Mine' })).toBe('Mine');
-	});
-
-	it('is not shown in a node that is no tool', () => {
-		const { tested } = buildWorkflow(on.workflow({ parameters: {} }));
-		expect(tested.parameters).not.toHaveProperty('toolDescription');
-	});
+it.each<[IDataObject, string, type?: string]>([
+	[{}, 'one image from a text prompt'],
+	[{ resource: 'video' }, 'one short video'],
+	[{ resource: 'task', operation: 'create' }, 'one task'],
+	[{ resource: 'task', operation: 'get' }, 'ordered before'],
+	[{ resource: 'task', operation: 'wait' }, 'ordered before'],
+	[{ resource: 'task', operation: 'redeliver' }, 'to its workflow again'],
+	// Of a tool that was saved with an automatic text.
+	[{ descriptionType: 'auto' }, 'Call it once for each image'],
+	[{ descriptionType: 'manual', toolDescription: 'Mine' }, 'Mine'],
+	[{}, 'how many credits are left', 'mediaGenerationCreditsTool'],
+])('what the language model is told fits the operation (%j)', (parameters, told, ...[given]) => {
+	const type = given ?? 'mediaGenerationTool';
+	const { workflow, tested } = buildWorkflow(on.workflow({ type, parameters }));
+	const nodeType = workflow.nodeTypes.getByNameAndVersion(type);
+	expect(NodeHelpers.getToolDescriptionForNode(tested, nodeType)).toContain(told);
 });

@@ -257,16 +257,6 @@ export function testExamples(scene: Scene, model: () => LanguageModel): void {
 			expect(itemsOf(end, 'Pictures')).toEqual([]);
 			expect(itemsOf(end, 'To look into')).toHaveLength(prompts.length);
 		});
-
-		test('rewrite-refused-prompts: an order whose answer was lost is not sent again', async () => {
-			scene.service.configure({ createStatus: 500 });
-			const execution = await examples.run(NAME);
-			expect(scene.tasks).toEqual([]);
-			expect(itemsOf(execution, 'Rewrite the prompt')).toEqual([]);
-			expect(itemsOf(execution, 'To look into').map(({ error }) => error)).toEqual(
-				Array(3).fill(expect.stringMatching(/^It is not known whether the task was created/)),
-			);
-		});
 	});
 
 	test('google-sheets: rows without a status are marked, ordered and written back, each to its own row', async () => {

@@ -2,12 +2,11 @@ import { type IDataObject, type INode } from 'n8n-workflow';
 import { randomBytes } from 'node:crypto';
 
 import { describe as tell, type Execution, outputItems, until } from '../../n8n/client';
-import { literal } from '../../n8n/database';
 import { freePort, HOST } from '../../n8n/ports';
 import { LEAN } from '../../n8n/settings';
 import { missingPostgres, OF_THE_MACHINE, sql } from '../cluster';
 import { missingLikeN8n3, needing, unless } from '../needs';
-import { deliver, inARow, manualTrigger, prompts, type Steps, webhook } from '../nodes';
+import { inARow, manualTrigger, prompts, type Steps, webhook } from '../nodes';
 import { itemsOf, statesOf } from '../run';
 import { AT_ONCE, openScene, type Order } from '../scene';
 import { Stage } from '../stage';
@@ -266,18 +265,5 @@ onEngineV2.describe("n8n's engine v2", () => {
 		expect(await scene.deliver(url, taskId)).toBe(404);
 		expect(scene.collector.seen).toEqual([]);
 		await client.unpublish(id);
-	});
-
-	test('a trigger whose workflow is changed to it takes no callback', async () => {
-		const { database: stored } = scene.stage;
-		const { id, url } = await scene.publish(scene.trigger({ options: { requireToken: false } }));
-		// As an import of the settings does: nothing is activated anew.
-		const settings = literal(JSON.stringify(ENGINE_V2));
-		await stored.execute(`update workflow_entity set settings = ${settings} where id = '${id}'`);
-		const [taskId = ''] = scene.stage.finishedTasks(1);
-		const answer = await deliver(url, { taskId });
-		expect(answer.status).toBe(503);
-		expect(await answer.text()).toContain("does not work with n8n's engine v2");
-		await scene.expectArrived([]);
 	});
 });

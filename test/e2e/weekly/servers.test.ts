@@ -4,6 +4,7 @@ import { until } from '../../n8n/client';
 import { LEAN } from '../../n8n/settings';
 import { Lane } from '../lane';
 import { unless } from '../needs';
+import { statesOf, succeeded } from '../run';
 import { openScene } from '../scene';
 import { missingForOwnServers, OwnPostgres, OwnRedis } from '../servers';
 import { Stage } from '../stage';
@@ -86,6 +87,20 @@ onOwnServers.describe('queue mode, on a PostgreSQL and a Redis of its own', () =
 		await cluster.restartWebhook(0);
 		await lane.deliverAll([...early, ...late]);
 		await lane.expectRuns(30, { mayHang: true });
+	}, 300_000);
+
+	test('PostgreSQL is away just when a run that orders goes to sleep: the run stays awake, then goes on, and orders each item once', async () => {
+		const count = 16;
+		const run = await (await scene.startTurns('Cut', count)).inALaterTurn();
+		await postgres.stop('SIGINT');
+		const { sleeps } = run;
+		// Longer than a turn lasts here.
+		await sleep(8_000);
+		expect(run.sleeps).toBe(sleeps);
+		await postgres.start();
+		expect(statesOf(succeeded(await run.end()))).toEqual(Array(count).fill('SUCCESS'));
+		expect(run.tasks).toHaveLength(count);
+		expect(run.sleeps).toBeGreaterThan(sleeps);
 	}, 300_000);
 
 	test('Redis is restarted and has kept nothing: those that were queued can be retried from the list', async () => {
