@@ -20,15 +20,17 @@ import {
 	imageNode,
 	item,
 	jsonOf,
+	keepsGoing,
 	MINUTE,
 	prompts,
 	SECOND,
 	stage,
+	text,
 	threeTries,
 } from './support';
 import { passTime, settle, time } from './time';
 
-/** The execution that makes up for callbacks that do not come: which runs leave one behind, and what it does. */
+/** What makes up for callbacks that do not come: the check that a run leaves behind, and Repeat Callback. */
 
 const on = stage();
 // Besides the service.
@@ -287,6 +289,72 @@ it.each(['killed in a turn', 'stopped while it slept'])(
 		expect([end.run.status, delivered]).toEqual(['success', [taskId]]);
 	},
 );
+
+describe('Repeat Callback', () => {
+	/** The trigger at n8n's address, which may be in the same workflow. */
+	const own = { ...TRIGGER, id: 'trigger' };
+	const send = async (taskIds: string[], triggers = [own]) => {
+		const callbackUrl = N8N + TRIGGER_PATH;
+		const task = { resource: 'task', operation: 'redeliver', taskId: '={{ $json.taskId }}' };
+		const node = { ...keepsGoing, parameters: { ...task, callbackUrl } };
+		const items = taskIds.map((taskId) => ({ json: { taskId } }));
+		return jsonOf((await on.run(node, items, { triggers })).output);
+	};
+	const token = () => callbackToken(TRIGGER_PATH, on.service.apiKey);
+
+	it('sends finished tasks to the trigger without their record and the API key, and leaves unfinished ones alone', async () => {
+		const [taskId = ''] = finished(1);
+		const trigger = nock(N8N, { badheaders: ['authorization'] })
+			.post(TRIGGER_PATH, { taskId, state: 'SUCCESS' })
+			.query({ token: token() })
+			.reply(200, { accepted: true });
+		expect(await send([taskId, ...pending(1)], [])).toMatchObject([
+			{ state: 'SUCCESS', delivered: true, delivery: 'accepted' },
+			{ state: 'PENDING', delivered: false },
+		]);
+		expect(trigger.isDone()).toBe(true);
+	});
+
+	it.each([
+		['a web page', 200, '<!DOCTYPE html><title>Log in</title>', 'A web page answers in place of'],
+		['a refusal', 404, 'Cannot POST ?token=TOKEN', '(HTTP 404): Cannot POST ?token=***'],
+		['a long refusal', 404, `${'x'.repeat(460)} ?token=TOKEN`, 'x'.repeat(460)],
+	])(
+		'that is answered with %s is an error of the item, which shows no part of the token',
+		async (_what, status, body, error) => {
+			answering(status, body.replace('TOKEN', token()) as never);
+			const items = await send(finished(1), []);
+			expect(items).toMatchObject([{ state: 'SUCCESS', error: text(error) }]);
+			expect(JSON.stringify(items)).not.toContain(token().slice(0, 8));
+		},
+	);
+
+	describe('to a trigger of the same workflow', () => {
+		it('that has started for the task does not call it', async () => {
+			const [taskId = ''] = finished(1);
+			taking();
+			await started(taskId);
+			expect(await send([taskId])).toMatchObject([{ delivered: true, delivery: 'duplicate' }]);
+			expect(delivered).toEqual([]);
+		});
+
+		it('that starts a little after its answer has delivered the result', async () => {
+			taking(async (taskId) => void time.later(3 * SECOND, () => void started(taskId)));
+			expect(await send(finished(1))).toMatchObject([{ delivered: true, delivery: 'accepted' }]);
+			expect(delivered).toHaveLength(1);
+		});
+
+		it('whose execution dies has nothing delivered, and the item says so', async () => {
+			answering(200, { accepted: true });
+			const [taskId = ''] = finished(1);
+			const items = await send([taskId]);
+			const error = text('has not started its workflow');
+			expect(items).toMatchObject([{ taskId, error, advice: text('list of executions') }]);
+			expect(items[0]).not.toHaveProperty('delivered');
+			expect(on.elapsed).toBeLessThan(10 * SECOND);
+		});
+	});
+});
 
 describe('a run that notifies a trigger', () => {
 	/** The tasks that each check waits for, and when it was begun. */
