@@ -7,7 +7,7 @@ import { LEAN } from '../n8n/settings';
 import { missingForQueueMode } from './cluster';
 import { Lane } from './lane';
 import { unless } from './needs';
-import { bySenders, call, called, inARow, lanes, webhook } from './nodes';
+import { bySenders, call, called, inARow, webhook } from './nodes';
 import { errorOf, statesOf, succeeded } from './run';
 import { AT_ONCE, openScene, type Order } from './scene';
 import { Stage } from './stage';
@@ -57,17 +57,6 @@ describe('queue mode: one main, two webhook processors, two workers', () => {
 		}
 		await scene.expectArrived(scene.taskIds);
 		expect(scene.creates).toHaveLength(24);
-	});
-
-	test('an execution that a webhook has started finds the trigger of its own workflow', async () => {
-		const { collector, stage } = scene;
-		const order = scene.image({ prompt: 'A lighthouse', completion: 'trigger' });
-		const rows = lanes([scene.trigger(), collector.node()], [webhook('Start'), order]);
-		const { response } = await stage.callWebhook({ name: 'Orders and results', ...rows });
-		expect(response.status).toBe(200);
-		await collector.settle(1);
-		expect(collector.seen).toEqual(scene.taskIds);
-		expect(collector.seen).toHaveLength(1);
 	});
 
 	test('a worker is killed in turns that create: a retry at once pays for nothing twice, and when n8n has erased an execution the log names its tasks', async () => {

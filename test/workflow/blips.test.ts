@@ -191,19 +191,6 @@ describe('answers without an id', () => {
 		]);
 		expect(on.elapsed).toBeLessThan(MINUTE);
 	});
-
-	const answered = (body: object) => ({ createStatus: { status: 200, body } });
-	it.each([
-		['after the service took a task', [{}, ...Array<object>(7).fill(answered(EMPTY))]],
-		[
-			'that differ',
-			Array.from({ length: 8 }, (_, i) => answered({ message: `${'no '.repeat(i)}luck` })),
-		],
-	])('%s are doubts of their items alone', async (_what, switches) => {
-		const { output } = await begin(switches.map((each, i) => item(`p${i}`, each))).end();
-		expect(on.creates).toHaveLength(8);
-		expect(errorsOf(output)).not.toContainEqual(text('was not sent'));
-	});
 });
 
 describe('a refused prompt', () => {

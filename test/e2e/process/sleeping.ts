@@ -135,20 +135,6 @@ export function testSleeping(scene: Scene, keys: Scene, story: Story): void {
 	const LATER: IDataObject = { latencyMs: 3_600_000 };
 
 	story(
-		'a run that is stopped in a turn leaves a list of its tasks, is found by its number, and goes on with its retry',
-		async () => {
-			const run = await (await (await scene.startTurns('Stopped', 40)).asleep(2)).inALaterTurn();
-			await run.stop();
-			const left = (await run.left()).map(({ taskId }) => taskId);
-			expect(left).toEqual(expect.arrayContaining(run.taskIds.slice(0, 2)));
-			await run.expectRetryGoesOn(40, 0);
-			// Later, since it changes the workflow.
-			const ids = (await run.fetched()).items.map(({ taskId }) => taskId);
-			expect(ids).toEqual(expect.arrayContaining(run.taskIds.slice(0, 2)));
-		},
-	);
-
-	story(
 		'the API key is rotated meanwhile: the next turn has the new key, and orders nothing again',
 		async () => {
 			const { service, credential } = keys.stage;

@@ -76,27 +76,6 @@ describe('with a concurrency limit of 1', () => {
 	);
 
 	it(
-		'a batch of 24 comes out whole, with nothing in doubt, beside runs that take the place',
-		async () => {
-			const from = Date.now();
-			const switches = Array<IDataObject>(24).fill({ latencyMs: 20 * SECOND });
-			const options = { suspendAfter: 0.5, maxInFlight: 4 };
-			const run = await scene.startImages(switches, { name: 'Batch', options, byWebhook: true });
-			await run.asleep();
-			await occupy(100);
-			await run.asleep(run.sleeps + 1);
-			await occupy(130);
-			const items = itemsOf(succeeded(await run.end(25 * MINUTE)));
-			console.log(
-				`Batch: ${run.tasks.length} orders, ${items.filter(({ error }) => error).length} errors, ${(Date.now() - from) / SECOND} s`,
-			);
-			expect(items.map(({ state }) => state)).toEqual(Array(24).fill('SUCCESS'));
-			expect(run.tasks).toHaveLength(24);
-		},
-		30 * MINUTE,
-	);
-
-	it(
 		'50 copies of a callback at once are one execution; where it dies, the check starts the workflow, once',
 		async () => {
 			const { client, collector, stage } = scene;
