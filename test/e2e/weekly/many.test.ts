@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { hasEnded, until } from '../../n8n/client';
+import { hasEnded, outputItems, until } from '../../n8n/client';
 import { WHOLE_MINUTE } from '../../n8n/settings';
 import { inARow, webhook } from '../nodes';
 import { itemsOf, promptOf, type Run, succeeded } from '../run';
@@ -129,6 +129,39 @@ describe('on an n8n that has run nothing before, and on the same n8n after that'
 	);
 
 	it('and a hundred of 90 s once more after those', async () => await inTime('last'), 15 * MINUTE);
+
+	it(
+		'48 tasks with files of 12 s, at four places, take little longer than without files',
+		async () => {
+			const startFour = async (name: string, options: IDataObject) =>
+				await scene.startImages(many(48, { latencyMs: 10 * SECOND, mediaDelayMs: 12 * SECOND }), {
+					name,
+					options: { maxInFlight: 4, ...options },
+					byWebhook: true,
+				});
+			const runs = await Promise.all([
+				startFour('Bare', {}),
+				startFour('Files', { downloadResults: true }),
+				startFour('BareAsleep', { suspendAfter: 1 }),
+				startFour('FilesAsleep', { suspendAfter: 1, downloadResults: true }),
+			]);
+			const took = await Promise.all(runs.map(secondsOf));
+			for (const [index, run] of runs.entries()) {
+				console.log(`${run.name}: ${took[index]} s, ${run.sleeps} sleeps`);
+				const ended = succeeded(await run.now());
+				expect(itemsOf(ended).map(({ state }) => state)).toEqual(Array(48).fill('SUCCESS'));
+				expect(run.tasks).toHaveLength(48);
+				const files = outputItems(ended, 'Media').flatMap(({ binary = {} }) =>
+					Object.values(binary),
+				);
+				expect(files).toHaveLength(run.name.startsWith('Files') ? 48 : 0);
+			}
+			const [bare = NaN, files = NaN, bareAsleep = NaN, filesAsleep = NaN] = took;
+			expect(files - bare).toBeLessThanOrEqual(30);
+			expect(filesAsleep - bareAsleep).toBeLessThanOrEqual(90);
+		},
+		15 * MINUTE,
+	);
 });
 
 /** From the first order of a run to its end. */

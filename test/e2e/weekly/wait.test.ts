@@ -6,10 +6,42 @@ import { deliver, inARow, ONE_REQUEST, prompts, webhook } from '../nodes';
 import { itemsOf, promptOf, Run, succeeded } from '../run';
 import { openScene } from '../scene';
 
-/** What a run orders where n8n runs old copies of it: minutes are those on the clock. */
+/** How long a run is awake, and what it orders where n8n runs old copies of it: minutes are those on the clock. */
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
+
+/** How late a picture may be that takes less than *Sleep After*. */
+const LATE_MS = 5 * SECOND;
+
+describe('on an n8n that has run nothing before, and on the same n8n after that', () => {
+	const scene = openScene({ env: WHOLE_MINUTE, clears: false });
+
+	const lateMs = async (name: string, seconds: number): Promise<number> => {
+		const switches = [{ latencyMs: seconds * SECOND }];
+		const run = await scene.startImages(switches, { name, byWebhook: true });
+		const { stoppedAt } = await run.end(20 * MINUTE);
+		const [task] = run.tasks;
+		return new Date(stoppedAt ?? NaN).getTime() - (task?.createdAt ?? NaN) - seconds * SECOND;
+	};
+
+	it.each(['first', 'later'])(
+		'pictures of up to 280 s are at most five seconds late, and a picture of 400 s by a quarter of its time (%s)',
+		async (when) => {
+			const young = [20, 45, 90, 150, 280];
+			const [old = NaN, ...late] = await Promise.all(
+				[400, ...young].map(async (seconds) => await lateMs(`${when} ${seconds}`, seconds)),
+			);
+			console.log(
+				`${when}: ${young.map((s, i) => `${s} s + ${late[i]} ms`).join(', ')}, 400 s + ${old} ms`,
+			);
+			expect(Math.max(...late)).toBeLessThanOrEqual(LATE_MS);
+			// A sleep is longer by up to a tenth, by chance.
+			expect(old).toBeLessThanOrEqual((1.1 * 400 * SECOND) / 4);
+		},
+		20 * MINUTE,
+	);
+});
 
 describe('with a concurrency limit of 1', () => {
 	const scene = openScene({
@@ -73,6 +105,47 @@ describe('with a concurrency limit of 1', () => {
 			expect(orderedOf('Three')).toHaveLength(6);
 		},
 		25 * MINUTE,
+	);
+
+	it(
+		'four webhooks of a picture and a video each order four and four',
+		async () => {
+			const from = Date.now();
+			const definition = picturesThenVideos('Four', 1, 30);
+			const start = definition.nodes[0];
+			const { id } = await scene.stage.callWebhook(definition);
+			const url = `${scene.stage.webhookUrl}/webhook/${start?.webhookId}`;
+			await Promise.all(
+				[1, 2, 3].map(async () => await (await fetch(url, { method: 'POST' })).arrayBuffer()),
+			);
+			const runs = await runOf(id, 'Four');
+			expect(runs).toHaveLength(4);
+			for (const run of runs) succeeded(await run.end(20 * MINUTE));
+			console.log(`Four: ${orderedOf('Four').length} orders, ${(Date.now() - from) / SECOND} s`);
+			expect(orderedOf('Four')).toHaveLength(8);
+		},
+		25 * MINUTE,
+	);
+
+	it(
+		'a batch of 24 comes out whole, with nothing in doubt, beside runs that take the place',
+		async () => {
+			const from = Date.now();
+			const switches = Array<IDataObject>(24).fill({ latencyMs: 20 * SECOND });
+			const options = { suspendAfter: 0.5, maxInFlight: 4 };
+			const run = await scene.startImages(switches, { name: 'Batch', options, byWebhook: true });
+			await run.asleep();
+			await occupy(100);
+			await run.asleep(run.sleeps + 1);
+			await occupy(130);
+			const items = itemsOf(succeeded(await run.end(25 * MINUTE)));
+			console.log(
+				`Batch: ${run.tasks.length} orders, ${items.filter(({ error }) => error).length} errors, ${(Date.now() - from) / SECOND} s`,
+			);
+			expect(items.map(({ state }) => state)).toEqual(Array(24).fill('SUCCESS'));
+			expect(run.tasks).toHaveLength(24);
+		},
+		30 * MINUTE,
 	);
 
 	it(
