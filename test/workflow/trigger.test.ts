@@ -98,6 +98,12 @@ describe('one task', () => {
 		expect((await start(task)).run.status).toBe('success');
 	});
 
+	it('whose id is a UUID starts the workflow once, in small and in capital letters', async () => {
+		const task = finished({ taskId: '123e4567-e89b-12d3-a456-42661417400a' });
+		const written = as(task, { taskId: String(task.json.taskId).toUpperCase() });
+		expect(await counts([task], [written])).toEqual([1, 0]);
+	});
+
 	it('starts it again in a run by hand: a test run, which leaves nothing behind, and a retry', async () => {
 		const task = finished();
 		expect(await counts([task, { mode: 'manual' }])).toEqual([1]);
