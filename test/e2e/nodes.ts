@@ -39,13 +39,12 @@ export const prompts = (name: string, switches: object[], fields: IDataObject[] 
 		switches.map((simulate, index) => ({ prompt: `${name} ${index}`, simulate, ...fields[index] })),
 	);
 
-export function withField(name: string, field: string, value: string): INode {
-	const assignments = [{ id: '1', name: field, type: 'string', value }];
-	return set(name, { assignments: { assignments }, includeOtherFields: true });
-}
-
 /** Adds to each item, as `linked`, the prompt of the item that it is linked to. */
-export const linked = () => withField('Linked', 'linked', "={{ $('Prompts').item.json.prompt }}");
+export function linked(): INode {
+	const value = "={{ $('Prompts').item.json.prompt }}";
+	const assignments = [{ id: '1', name: 'linked', type: 'string', value }];
+	return set('Linked', { assignments: { assignments }, includeOtherFields: true });
+}
 
 /** A webhook that starts a workflow, at `/webhook/<webhookId>`. */
 export function webhook(name: string, parameters: IDataObject = {}): INode {

@@ -1,7 +1,7 @@
-import type { IDataObject, INode, INodeExecutionData, ITaskData } from 'n8n-workflow';
+import type { IDataObject, INode } from 'n8n-workflow';
 
-import { type Execution, until } from '../../n8n/client';
-import { call, called, inARow, linked, prompts, webhook, withField } from '../nodes';
+import { outputItems, until } from '../../n8n/client';
+import { call, called, inARow, linked, prompts, webhook } from '../nodes';
 import { errorOf, itemsOf, promptOf, Run, statesOf, type Story, succeeded } from '../run';
 import { AT_ONCE, type Order, type Scene } from '../scene';
 
@@ -14,114 +14,48 @@ const MINUTE = 60_000;
  * @param keys an account of its own
  */
 export function testSleeping(scene: Scene, keys: Scene, story: Story): void {
-	const MODES: Record<string, IDataObject> = {
-		held: { suspendAfter: 30 },
-		'asleep from the start': AT_ONCE,
-	};
-
-	const image = (mode: IDataObject, options: IDataObject = {}, more: Partial<INode> = {}) =>
-		scene.image({ options: { downloadResults: true, ...mode, ...options } }, more);
-
-	/** What ends while the run is held, what ends later, and what is not finished when its time is up. */
-	const BATCH: Array<{ simulate: IDataObject; timeout?: number }> = [
-		{ simulate: { latencyMs: 0 } },
-		{ simulate: { latencyMs: 3_000, outcome: 'FAILURE', failureMessage: 'no such colour' } },
-		{ simulate: { latencyMs: 12_000, resultCount: 2 } },
-		{ simulate: { latencyMs: 15_000, outcome: 'FAILURE', failureMessage: 'no such form' } },
-		{ simulate: { latencyMs: 3_600_000 }, timeout: 20 },
-		{ simulate: { latencyMs: 2_500 } },
-	];
-
-	const batch = async (mode: IDataObject, options: IDataObject = {}, node?: Partial<INode>) =>
-		await scene.startImages(
-			BATCH.map(({ simulate }) => simulate),
-			{
-				fields: BATCH.map(({ timeout = 0 }) => ({ timeout })),
-				options: {
-					timeout: '={{ $json.timeout }}',
-					downloadResults: true,
-					reference: '=row {{ $itemIndex }}',
-					...mode,
-					...options,
-				},
-				node,
-				after: [linked()],
-			},
-		);
-
-	const BOTH = [{ latencyMs: 9_000 }, { latencyMs: 2_000, resultCount: 2 }];
-	const both = () => prompts('Prompt', BOTH);
-
-	const SHAPES: Record<string, (mode: IDataObject) => Promise<Run>> = {
-		'a batch of which some items fail': async (mode) =>
-			await batch(mode, {}, { onError: 'continueErrorOutput' }),
-		'the input and its files beside each result, in a second node': async (mode) => {
-			const again = withField('Again', 'prompt', '={{ $json.input.prompt }}');
-			const picture = image({}, {}, { name: 'Picture' });
-			const options = { includeInput: true, splitResults: true };
-			return await scene.start('Prompt', both(), picture, again, image(mode, options));
-		},
-	};
-
-	const lengthOf = async (id: string | undefined) => id && (await scene.client.file(id)).length;
-
-	/** An item, without the id of its files. */
-	const itemOf = async ({ json, binary = {}, pairedItem }: INodeExecutionData) => ({
-		json,
-		pairedItem,
-		files: await Promise.all(
-			Object.entries(binary).map(async ([field, { id, ...file }]) => ({
-				...file,
-				field,
-				kept: id?.split(':')[0],
-				length: await lengthOf(id),
-			})),
-		),
-	});
-
-	async function outputsOf({ data }: ITaskData) {
-		const all = data?.main ?? [];
-		const outputs = await Promise.all(
-			all.map(async (items) => await Promise.all((items ?? []).map(itemOf))),
-		);
-		while (outputs.at(-1)?.length === 0) outputs.pop();
-		return outputs;
-	}
-
-	/** What came out of each run of each node, with the ids, the times and the places of files made alike. */
-	async function comparable({ status, data }: Execution): Promise<unknown> {
-		const { error, runData } = data.resultData;
-		const { description } = (error ?? {}) as { description?: string };
-		const nodes: Record<string, unknown> = {};
-		for (const [name, runs] of Object.entries(runData)) {
-			nodes[name] = await Promise.all(runs.map(outputsOf));
-		}
-		const text = JSON.stringify({
-			status,
-			error: error && { message: error.message, description },
-			nodes,
-		});
-		const named = scene.tasks.reduce(
-			(all, { taskId, record }) => all.replaceAll(taskId, `the task of '${promptOf(record)}'`),
-			text,
-		);
-		const files = named.replaceAll(/-[0-9a-f]{4}((?:-\d+)?\.\w+")/g, '-task$1');
-		return JSON.parse(files.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'a time')) as unknown;
-	}
-
-	for (const [shape, start] of Object.entries(SHAPES)) {
-		story(`${shape}: held or asleep, the same comes out`, async () => {
-			const started = Object.values(MODES).map(async (options) => await start(options));
-			const [held, asleep] = await Promise.all(
-				(await Promise.all(started)).map(async (run) => {
-					const end = await comparable(await run.end(6 * MINUTE));
-					expect(await run.others()).toEqual([]);
-					return end;
-				}),
+	story(
+		'a batch that sleeps comes out in one execution: in order, linked, with its files and those of its input, and what failed on the error output',
+		async () => {
+			const ownPicture = { downloadResults: true, includeInput: true, additionalInput: '{}' };
+			const order = { ...AT_ONCE, downloadResults: true, includeInput: true, splitResults: true };
+			const run = await scene.start(
+				'Batch',
+				prompts('Batch', [
+					{ latencyMs: 9_000 },
+					{ latencyMs: 3_000, outcome: 'FAILURE', failureMessage: 'no such colour' },
+					{ latencyMs: 2_000, resultCount: 2 },
+				]),
+				scene.image({ prompt: 'A lighthouse', options: ownPicture }, { name: 'Picture' }),
+				scene.image(
+					{ options: { ...order, outputBinaryField: 'result' } },
+					{ onError: 'continueErrorOutput' },
+				),
+				linked(),
 			);
-			expect(asleep).toEqual(held);
-		});
-	}
+			const execution = succeeded(await run.end(6 * MINUTE));
+			expect(run.sleeps).toBeGreaterThan(0);
+			expect(await run.others()).toEqual([]);
+			const [media, ...further] = execution.data.resultData.runData.Media ?? [];
+			expect(further).toEqual([]);
+			const failed = { error: expect.stringContaining('no such colour') as string };
+			expect(media?.data?.main?.[1]).toMatchObject([{ json: failed, pairedItem: { item: 1 } }]);
+			const items = outputItems(execution, 'Linked');
+			expect(
+				items.map(({ json }) => [json.linked, json.prompt, json.state, json.resultIndex]),
+			).toEqual([
+				['Batch 0', 'Batch 0', 'SUCCESS', 0],
+				['Batch 2', 'Batch 2', 'SUCCESS', 0],
+				['Batch 2', 'Batch 2', 'SUCCESS', 1],
+			]);
+			for (const { binary = {} } of items) {
+				expect(Object.keys(binary).sort()).toEqual(['data', 'result']);
+				for (const { id = '' } of Object.values(binary)) {
+					expect((await scene.client.file(id)).length).toBeGreaterThan(1_000);
+				}
+			}
+		},
+	);
 
 	/** Starts a run that sleeps from the start; its name begins its prompts. */
 	const start = async (name: string, switches: IDataObject[], order: Order = {}) =>
