@@ -187,6 +187,20 @@ describe('an item that fails', () => {
 		expect(output[1]).toMatchObject({ json, binary: row(1).binary });
 	});
 
+	it('has nothing of another task where none was created', async () => {
+		const another = {
+			...{ taskId: ANOTHER, state: 'SUCCESS', resultUrls: [ANOTHER], creditsConsumed: 8 },
+			...{ estimatedCostUsd: 0.08, failedTaskIds: [ANOTHER], record: { of: ANOTHER } },
+			...{ resultUrl: ANOTHER, resultIndex: 0, timedOut: true, dryRun: true, advice: ANOTHER },
+		};
+		const item = { json: { ...refused(0).json, ...another } };
+		const { output } = await on.run(imageNode({}, keepsGoing), [item]);
+		expect(output[0]?.json).toMatchObject({ row: 0, error: text('400') });
+		expect(JSON.stringify(output)).not.toContain(ANOTHER);
+		const left = Object.keys(another).filter((name) => name in (output[0]?.json ?? {}));
+		expect(left.filter((name) => name !== 'advice')).toEqual([]);
+	});
+
 	it('keeps the id of the task to wait for where nobody could read it', async () => {
 		const taskId = '={{ $json.taskId }}';
 		const parameters = { resource: 'task', operation: 'wait', taskId };

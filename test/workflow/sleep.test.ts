@@ -175,8 +175,13 @@ describe('a file that takes four minutes', () => {
 
 	it('has a turn go on, which is killed: what its windows may have ordered is not ordered again', async () => {
 		slowDown(30);
-		const run = await (await begin(options, images(100, 10))).rests();
-		await pass(160 * SECOND);
+		const run = await begin(options, images(150, 10));
+		// In a turn that has gone on twice.
+		let asleepAt = Infinity;
+		await passUntil(() => {
+			if (run.isAsleep) asleepAt = Date.now();
+			return Date.now() > asleepAt + 160 * SECOND;
+		});
 		await run.kill();
 		await (await run.retry()).end();
 		expect(new Set(on.ordered).size).toBe(on.created);
