@@ -66,7 +66,7 @@ const FOUND: Record<string, PartlyHistory> = {
 	},
 	'a retry that failed, and is retried, is refused': { ends: 'fails twice' },
 	'a database that is away when a run goes to sleep leaves it running for ever': {
-		...BATCH,
+		...{ ...BATCH, node: { ...BATCH.node, suspendAfter: 1.2 } },
 		...lasts('database away', 10 * SECOND),
 	},
 	'ten seconds of 404 fail all items that are left': {
