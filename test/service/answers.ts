@@ -56,15 +56,11 @@ export function sendBadly(response: ServerResponse, whole: Whole): void {
 	const head = Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}\r\n`);
 	const begin = Buffer.from(`HTTP/1.1 ${statusCode} \r\n${head.join('')}connection: close\r\n\r\n`);
 	const socket = response.socket as Socket;
-	const isHalf = fate === 'cut short' || fate === 'stalls';
-	const atOnce = isHalf ? body.subarray(0, body.length / 2) : Buffer.alloc(0);
-	const slowly = isHalf ? Buffer.alloc(0) : body;
-	const isSlowHead = fate === 'trickles from its head';
-	socket.write(isSlowHead ? '' : Buffer.concat([begin, atOnce]), () => {
-		if (fate === 'cut short') response.destroy();
-		else if (!isHalf)
-			void trickle(socket, isSlowHead ? Buffer.concat([begin, slowly]) : slowly, everyMs);
-	});
+	if (fate === 'cut short') {
+		socket.write(Buffer.concat([begin, body.subarray(0, body.length / 2)]), () => drop(response));
+	} else if (fate === 'trickles from its head') {
+		void trickle(socket, Buffer.concat([begin, body]), everyMs);
+	} else socket.write(begin, () => void trickle(socket, body, everyMs));
 }
 
 /** Sends a byte at a time, until all are sent or nobody listens. */

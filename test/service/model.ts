@@ -28,7 +28,7 @@ export interface Taken {
 	/** The task that it has created. */
 	taskId?: string;
 	/** For how long the answer is held back, milliseconds or a range. */
-	delayMs?: Settings['createDelayMs'];
+	delayMs?: Settings['readDelayMs'];
 	/** The answer, as things stand when it is given. */
 	answer: () => Answer;
 }
@@ -122,10 +122,9 @@ export class ServiceModel {
 
 		const task = store.create({ ...parsed, own });
 		const { taskId } = task;
-		const { createDelayMs, createShape = { taskId } } = switches.for(own);
+		const { createShape = { taskId } } = switches.for(own);
 		return {
 			taskId,
-			delayMs: createDelayMs,
 			answer: () => ({
 				...(refusal
 					? answerOfRefusal(refusal)

@@ -47,10 +47,10 @@ export interface Refusal extends When, AskedWait {
 export type Limit = number | ({ limit: number } & AskedWait);
 
 /**
- * What becomes of an answer on its way: the connection ends before it (`lost`) or in its middle (`cut short`); it stands
- * still in its middle (`stalls`); or it comes byte by byte, after its head or with it.
+ * What becomes of an answer on its way: the connection ends before it (`lost`) or in its middle (`cut short`), or it
+ * comes byte by byte, after its head or with it.
  */
-const FATES = ['lost', 'cut short', 'stalls', 'trickles', 'trickles from its head'] as const;
+const FATES = ['lost', 'cut short', 'trickles', 'trickles from its head'] as const;
 export type Fate = (typeof FATES)[number];
 
 /** The way of an answer; a bare word is short for `{ fate }`. */
@@ -60,9 +60,6 @@ interface LongWay extends When {
 	everyMs?: number;
 }
 export type Way = Fate | LongWay;
-
-/** What the bytes of a result are, whatever its address and its type say. */
-const MEDIA_FORMATS = ['png', 'jpeg', 'webp', 'mp4', 'webm'] as const;
 
 /** Always, or only sometimes. */
 type Occasionally = boolean | When;
@@ -127,7 +124,6 @@ const SWITCHES = {
 	readWay: isWay,
 	creditsWay: isWay,
 	mediaWay: isWay,
-	createDelayMs: isDuration,
 	readDelayMs: isDuration,
 	mediaDelayMs: isDuration,
 	concurrencyLimit: isLimit,
@@ -145,7 +141,6 @@ const SWITCHES = {
 	linkLifeMs: isAmount,
 	mediaBelowBase: isFlag,
 	mediaNeedsKey: isFlag,
-	mediaFormat: isOneOf(...MEDIA_FORMATS),
 	mediaRedirect: isFlag,
 	mediaBytes: isAmount,
 	mediaType: isText,

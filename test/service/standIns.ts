@@ -6,8 +6,8 @@ export interface Published {
 	service: string;
 	base: string;
 	model: string;
-	/** The header of the key, and what stands before the key. */
-	auth: [header: string, before: string];
+	/** The header of the key, and what stands before the key; a bearer token if left out. */
+	auth?: [header: string, before: string];
 	create: string;
 	/** What an order of the prompt says, without a callback address. */
 	order: (prompt: string) => IDataObject;
@@ -36,7 +36,8 @@ export interface Published {
 	balance: { path: string; status?: number; answer: IDataObject; value: number | null };
 }
 
-const BEARER: Published['auth'] = ['authorization', 'Bearer '];
+/** The envelope of several services. */
+const enveloped = (data: IDataObject | number) => ({ code: 200, message: 'success', data });
 const UUID = '00000000-0000-0000-0000-000000000000';
 
 export const PUBLISHED: Published[] = [
@@ -44,7 +45,6 @@ export const PUBLISHED: Published[] = [
 		service: '',
 		base: 'https://api.example.com/v1',
 		model: 'provider/model',
-		auth: BEARER,
 		create: '/api/generate',
 		order: (prompt) => ({ model: 'provider/model', input: { prompt } }),
 		callback: 'webhook_url',
@@ -60,55 +60,34 @@ export const PUBLISHED: Published[] = [
 		service: 'kie',
 		base: 'https://api.kie.ai',
 		model: 'bytedance/seedream',
-		auth: BEARER,
 		create: '/api/v1/jobs/createTask',
 		order: (prompt) => ({ model: 'bytedance/seedream', input: { prompt } }),
 		callback: 'callBackUrl',
-		created: (taskId) => ({ code: 200, msg: 'success', data: { taskId } }),
+		created: (taskId) => enveloped({ taskId }),
 		read: (id) => `/api/v1/jobs/recordInfo?taskId=${id}`,
-		pending: (taskId) => ({ code: 200, msg: 'success', data: { taskId, state: 'queuing' } }),
-		done: (taskId, url) => ({
-			code: 200,
-			msg: 'success',
-			data: { taskId, state: 'success', resultJson: JSON.stringify({ resultUrls: [url] }) },
-		}),
-		failed: (taskId) => ({
-			code: 200,
-			msg: 'success',
-			data: {
-				taskId,
-				state: 'fail',
-				resultJson: '',
-				failCode: '422',
-				failMsg: 'Sensitive content',
-			},
-		}),
-		reason: 'Sensitive content',
-		balance: {
-			path: '/api/v1/chat/credit',
-			answer: { code: 200, msg: 'success', data: 100 },
-			value: 100,
+		pending: (taskId) => enveloped({ taskId, state: 'queuing' }),
+		done: (taskId, url) => {
+			const resultJson = JSON.stringify({ resultUrls: [url] });
+			return enveloped({ taskId, state: 'success', resultJson });
 		},
+		failed: (taskId) => {
+			const failed = { failCode: '422', failMsg: 'Sensitive content' };
+			return enveloped({ taskId, state: 'fail', resultJson: '', ...failed });
+		},
+		reason: 'Sensitive content',
+		balance: { path: '/api/v1/chat/credit', answer: enveloped(100), value: 100 },
 	},
 	{
 		service: 'replicate',
 		base: 'https://api.replicate.com/v1',
 		model: 'black-forest-labs/flux-schnell',
-		auth: BEARER,
 		create: '/predictions',
-		order: (prompt) => ({
-			version: 'black-forest-labs/flux-schnell',
-			input: { prompt },
-			webhook_events_filter: ['completed'],
-		}),
+		order: (prompt) => {
+			const version = 'black-forest-labs/flux-schnell';
+			return { version, input: { prompt }, webhook_events_filter: ['completed'] };
+		},
 		callback: 'webhook',
-		created: (id) => ({
-			id,
-			status: 'starting',
-			output: null,
-			error: null,
-			input: { prompt: 'x' },
-		}),
+		created: (id) => ({ id, status: 'starting', output: null, error: null, input: { a: 'x' } }),
 		read: (id) => `/predictions/${id}`,
 		pending: (id) => ({ id, status: 'processing', output: null, error: null }),
 		done: (id, url) => ({ id, status: 'succeeded', output: [url], error: null }),
@@ -120,45 +99,27 @@ export const PUBLISHED: Published[] = [
 		service: 'wavespeed',
 		base: 'https://api.wavespeed.ai/api/v3',
 		model: 'wavespeed-ai/flux-dev',
-		auth: BEARER,
 		create: '/wavespeed-ai/flux-dev',
 		order: (prompt) => ({ prompt }),
 		callback: '?webhook',
-		created: (id) => ({
-			code: 200,
-			message: 'success',
-			data: { id, status: 'created', outputs: [] },
-		}),
+		created: (id) => enveloped({ id, status: 'created', outputs: [] }),
 		read: (id) => `/predictions/${id}/result`,
-		pending: (id) => ({ code: 200, message: 'success', data: { id, status: 'processing' } }),
-		done: (id, url) => ({
-			code: 200,
-			message: 'success',
-			data: { id, status: 'completed', outputs: [url], urls: { get: 'https://x.test' } },
-		}),
-		failed: (id) => ({
-			code: 200,
-			message: 'success',
-			data: { id, status: 'failed', outputs: [], error: 'Face not found' },
-		}),
+		pending: (id) => enveloped({ id, status: 'processing' }),
+		done: (id, url) =>
+			enveloped({ id, status: 'completed', outputs: [url], urls: { get: 'https://x.test' } }),
+		failed: (id) => enveloped({ id, status: 'failed', outputs: [], error: 'Face not found' }),
 		reason: 'Face not found',
-		balance: {
-			path: '/balance',
-			answer: { code: 200, message: 'success', data: { balance: 1.5 } },
-			value: 1.5,
-		},
+		balance: { path: '/balance', answer: enveloped({ balance: 1.5 }), value: 1.5 },
 	},
 	{
 		service: 'deapi',
 		base: 'https://api.deapi.ai/api/v2',
 		model: 'images/generations/Flux1schnell',
-		auth: BEARER,
 		create: '/images/generations',
 		order: (prompt) => ({ model: 'Flux1schnell', prompt }),
 		callback: 'webhook_url',
 		callbackBody: (id) => ({
 			event: 'job.completed',
-			delivery_id: 'd1',
 			data: { job_request_id: id, status: 'done' },
 		}),
 		created: (id) => ({ data: { request_id: id } }),
@@ -173,7 +134,6 @@ export const PUBLISHED: Published[] = [
 		service: 'luma',
 		base: 'https://api.lumalabs.ai/dream-machine/v1',
 		model: 'image/photon-1',
-		auth: BEARER,
 		create: '/generations/image',
 		order: (prompt) => ({ model: 'photon-1', prompt }),
 		callback: 'callback_url',
@@ -189,20 +149,14 @@ export const PUBLISHED: Published[] = [
 		service: 'runway',
 		base: 'https://api.dev.runwayml.com/v1',
 		model: 'text_to_image/gen4_image',
-		auth: BEARER,
 		create: '/text_to_image',
 		order: (prompt) => ({ model: 'gen4_image', promptText: prompt }),
 		created: (id) => ({ id }),
 		read: (id) => `/tasks/${id}`,
 		pending: (id) => ({ id, status: 'THROTTLED', createdAt: '2026-01-01T00:00:00Z' }),
 		done: (id, url) => ({ id, status: 'SUCCEEDED', output: [url] }),
-		failed: (id) => ({
-			id,
-			status: 'FAILED',
-			failure: 'The image shows a public figure',
-			failureCode: 'SAFETY.INPUT.IMAGE',
-		}),
-		reason: 'The image shows a public figure',
+		failed: (id) => ({ id, status: 'FAILED', failure: 'A public figure', failureCode: 'SAFETY' }),
+		reason: 'A public figure',
 		balance: { path: '/organization', answer: { creditBalance: 12, usage: {} }, value: 12 },
 	},
 	{
@@ -217,25 +171,19 @@ export const PUBLISHED: Published[] = [
 		read: (id) => `/get_result?id=${id}`,
 		pending: (id) => ({ id, status: 'Pending', result: null, progress: 0.5 }),
 		done: (id, url) => ({ id, status: 'Ready', result: { sample: url, prompt: 'x', seed: 1 } }),
-		failed: (id) => ({
-			id,
-			status: 'Request Moderated',
-			result: null,
-			details: { 'Moderation Reasons': ['Derivative Works Filter'] },
-		}),
-		reason: 'Derivative Works Filter',
+		failed: (id) => {
+			const details = { 'Moderation Reasons': ['Derivative Works'] };
+			return { id, status: 'Request Moderated', result: null, details };
+		},
+		reason: 'Derivative Works',
 		balance: { path: '/credits', answer: { credits: 33 }, value: 33 },
 	},
 	{
 		service: 'ark',
 		base: 'https://ark.cn-beijing.volces.com/api/v3',
 		model: 'doubao-seedance-2-0',
-		auth: BEARER,
 		create: '/contents/generations/tasks',
-		order: (prompt) => ({
-			model: 'doubao-seedance-2-0',
-			content: [{ type: 'text', text: prompt }],
-		}),
+		order: (text) => ({ model: 'doubao-seedance-2-0', content: [{ type: 'text', text }] }),
 		callback: 'callback_url',
 		created: (id) => ({ id }),
 		read: (id) => `/contents/generations/tasks/${id}`,
@@ -244,12 +192,12 @@ export const PUBLISHED: Published[] = [
 		failed: (id) => ({
 			id,
 			status: 'failed',
-			error: { code: 'OutputVideoSensitive', message: 'The video may be sensitive' },
+			error: { code: 'Sensitive', message: 'Not allowed' },
 		}),
-		reason: 'The video may be sensitive',
+		reason: 'Not allowed',
 		balance: {
 			path: '/contents/generations/tasks?page_size=1',
-			answer: { items: [], total: 0 },
+			answer: { items: [] },
 			value: null,
 		},
 	},
@@ -257,19 +205,16 @@ export const PUBLISHED: Published[] = [
 		service: 'openai',
 		base: 'https://api.openai.com/v1',
 		model: 'sora-2',
-		auth: BEARER,
 		create: '/videos',
 		order: (prompt) => ({ model: 'sora-2', prompt }),
 		created: (id) => ({ id, object: 'video', status: 'queued', progress: 0 }),
 		read: (id) => `/videos/${id}`,
 		pending: (id) => ({ id, object: 'video', status: 'in_progress', progress: 33, error: null }),
 		done: (id) => ({ id, object: 'video', status: 'completed', progress: 100, error: null }),
-		failed: (id) => ({
-			id,
-			object: 'video',
-			status: 'failed',
-			error: { code: 'moderation_blocked', message: 'Blocked by moderation' },
-		}),
+		failed: (id) => {
+			const error = { code: 'moderation_blocked', message: 'Blocked by moderation' };
+			return { id, object: 'video', status: 'failed', error };
+		},
 		reason: 'Blocked by moderation',
 		file: (id) => `/videos/${id}/content`,
 		balance: { path: '/models', answer: { object: 'list', data: [] }, value: null },
@@ -283,12 +228,7 @@ export const PUBLISHED: Published[] = [
 		order: (prompt) => ({ prompt }),
 		callback: '?fal_webhook',
 		callbackBody: (id) => ({ request_id: id, gateway_request_id: id, status: 'OK', payload: {} }),
-		created: (id) => ({
-			request_id: id,
-			gateway_request_id: id,
-			response_url: `https://queue.fal.run/fal-ai/flux/requests/${id}`,
-			status: 'IN_QUEUE',
-		}),
+		created: (id) => ({ request_id: id, gateway_request_id: id, status: 'IN_QUEUE' }),
 		read: (id) => `/fal-ai/flux/requests/${id}/status`,
 		shownId: (id) => `fal-ai/flux/dev/${id}`,
 		pending: (id) => ({ status: 'IN_PROGRESS', request_id: id, logs: null }),
@@ -298,15 +238,7 @@ export const PUBLISHED: Published[] = [
 		result: {
 			path: (id) => `/fal-ai/flux/requests/${id}`,
 			done: (url) => ({ images: [{ url, content_type: 'image/png' }], seed: 7, prompt: 'x' }),
-			failed: {
-				detail: [
-					{
-						loc: ['body', 'prompt'],
-						msg: 'The content could not be processed',
-						type: 'content_policy_violation',
-					},
-				],
-			},
+			failed: { detail: [{ loc: ['body'], msg: 'The content could not be processed' }] },
 		},
 		balance: {
 			path: `/fal-ai/flux/requests/${UUID}/status`,
@@ -322,21 +254,13 @@ export const PUBLISHED: Published[] = [
 		auth: ['x-api-key', ''],
 		create: '/v2/seedream-4.5',
 		order: (prompt) => ({ prompt }),
-		created: (id) => ({
-			request_id: id,
-			status: 'QUEUED',
-			poll_url: `https://api.segmind.com/v1/requests/${id}`,
-		}),
+		created: (id) => ({ request_id: id, status: 'QUEUED' }),
 		read: (id) => `/v2/requests/${id}`,
 		pending: (id) => ({ status: 'PROCESSING', request_id: id, metrics: {} }),
 		done: (id, url) => ({ status: 'COMPLETED', request_id: id, output: url }),
 		failed: (id) => ({ status: 'FAILED', request_id: id, error: 'Out of memory' }),
 		reason: 'Out of memory',
-		balance: {
-			path: '/v1/get-user-credits',
-			answer: { credits: 0.5, 'free-credits': 0.01 },
-			value: 0.5,
-		},
+		balance: { path: '/v1/get-user-credits', answer: { credits: 0.5 }, value: 0.5 },
 	},
 ];
 
@@ -391,25 +315,16 @@ export class StandIn {
 	}
 
 	/** @param path below the base URL, with the query */
-	answer(
-		method: string,
-		path: string,
-		headers: Record<string, unknown>,
-		body?: IDataObject,
-	): Reply {
-		const reply = this.reply(method, path, headers, body);
+	answer(...asked: Parameters<StandIn['reply']>): Reply {
+		const [method, path, headers, body] = asked;
+		const reply = this.reply(...asked);
 		this.asked.push({ method, path, body, status: reply.status, headers });
 		return reply;
 	}
 
-	private reply(
-		method: string,
-		path: string,
-		headers: Record<string, unknown>,
-		body?: IDataObject,
-	): Reply {
+	reply(method: string, path: string, headers: Asked['headers'], body?: IDataObject): Reply {
 		const { published } = this;
-		const [name, before] = published.auth;
+		const [name, before] = published.auth ?? ['authorization', 'Bearer '];
 		if (headers[name] !== before + this.apiKey) {
 			return { status: 401, body: { error: 'Invalid API key' } };
 		}

@@ -50,12 +50,9 @@ const notFound = (taskId: string) =>
 
 const limitOf = (value?: Limit) => (typeof value === 'number' ? { limit: value } : value);
 
-/** The links, and the path of the first one, as a shape names them. */
-const namesOf = (links: readonly string[]) => ({
-	...Object.fromEntries(links.map((link, index) => [`$${index + 1}`, link])),
-	$path: URL.parse(links[0] ?? '')?.pathname,
-	$nothing: undefined,
-});
+/** The links, as a shape names them. */
+const namesOf = (links: readonly string[]) =>
+	Object.fromEntries(links.map((link, index) => [`$${index + 1}`, link]));
 
 /** The rate of the account: a second's creates may come at once after a second's rest. */
 const BY_THE_SECOND = { kind: 'bucket', windowSeconds: 1 } as const;

@@ -15,15 +15,6 @@ const FORMATS: Readonly<Record<MediaKind, { type: string; signature: Buffer }>> 
 	video: { type: 'video/mp4', signature: Buffer.from('000000186674797069736f6d', 'hex') },
 };
 
-/** How other files begin. */
-const BEGINNINGS = {
-	png: '89504e470d0a1a0a',
-	jpeg: 'ffd8ffe000104a46494600010100',
-	webp: '524946461a000000574542505650384c',
-	mp4: '000000186674797069736f6d00000200',
-	webm: '1a45dfa39f4286810142f7810142f281',
-};
-
 const CHUNK_BYTES = 64 * 1024;
 
 /** Bytes of any number, none of which is held in memory. Each part has its own, so that none can take another's place. */
@@ -81,15 +72,11 @@ export function mediaRoutes(
 			}
 
 			const format = FORMATS[kindOf(task.record.model)];
-			const { mediaType: type = format.type, mediaBytes, mediaFormat } = settings;
-			const signature = mediaFormat
-				? Buffer.from(BEGINNINGS[mediaFormat], 'hex')
-				: format.signature;
-			if (mediaBytes !== undefined || mediaFormat) {
-				const length = mediaBytes ?? 5000;
+			const { mediaType: type = format.type, mediaBytes: length } = settings;
+			if (length !== undefined) {
 				response.writeHead(200, { 'content-type': type, 'content-length': length });
 				// Whoever asked may hang up.
-				await settled(pipeline(Readable.from(bytes(signature, length)), response));
+				await settled(pipeline(Readable.from(bytes(format.signature, length)), response));
 				return;
 			}
 			const body = await makeResult(task, Number.parseInt(file, 10));
