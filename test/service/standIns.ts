@@ -36,8 +36,9 @@ export interface Published {
 	balance: { path: string; status?: number; answer: IDataObject; value: number | null };
 }
 
-/** The envelope of several services. */
-const enveloped = (data: IDataObject | number) => ({ code: 200, message: 'success', data });
+/** The envelopes of kie and of WaveSpeed. */
+const ofKie = (data: IDataObject | number) => ({ code: 200, msg: 'success', data });
+const ofWaveSpeed = (data: IDataObject | number) => ({ code: 200, message: 'success', data });
 const UUID = '00000000-0000-0000-0000-000000000000';
 
 export const PUBLISHED: Published[] = [
@@ -63,19 +64,19 @@ export const PUBLISHED: Published[] = [
 		create: '/api/v1/jobs/createTask',
 		order: (prompt) => ({ model: 'bytedance/seedream', input: { prompt } }),
 		callback: 'callBackUrl',
-		created: (taskId) => enveloped({ taskId }),
+		created: (taskId) => ofKie({ taskId }),
 		read: (id) => `/api/v1/jobs/recordInfo?taskId=${id}`,
-		pending: (taskId) => enveloped({ taskId, state: 'queuing' }),
+		pending: (taskId) => ofKie({ taskId, state: 'queuing' }),
 		done: (taskId, url) => {
 			const resultJson = JSON.stringify({ resultUrls: [url] });
-			return enveloped({ taskId, state: 'success', resultJson });
+			return ofKie({ taskId, state: 'success', resultJson });
 		},
 		failed: (taskId) => {
 			const failed = { failCode: '422', failMsg: 'Sensitive content' };
-			return enveloped({ taskId, state: 'fail', resultJson: '', ...failed });
+			return ofKie({ taskId, state: 'fail', resultJson: '', ...failed });
 		},
 		reason: 'Sensitive content',
-		balance: { path: '/api/v1/chat/credit', answer: enveloped(100), value: 100 },
+		balance: { path: '/api/v1/chat/credit', answer: ofKie(100), value: 100 },
 	},
 	{
 		service: 'replicate',
@@ -87,7 +88,13 @@ export const PUBLISHED: Published[] = [
 			return { version, input: { prompt }, webhook_events_filter: ['completed'] };
 		},
 		callback: 'webhook',
-		created: (id) => ({ id, status: 'starting', output: null, error: null, input: { a: 'x' } }),
+		created: (id) => ({
+			id,
+			status: 'starting',
+			output: null,
+			error: null,
+			input: { prompt: 'x' },
+		}),
 		read: (id) => `/predictions/${id}`,
 		pending: (id) => ({ id, status: 'processing', output: null, error: null }),
 		done: (id, url) => ({ id, status: 'succeeded', output: [url], error: null }),
@@ -102,14 +109,14 @@ export const PUBLISHED: Published[] = [
 		create: '/wavespeed-ai/flux-dev',
 		order: (prompt) => ({ prompt }),
 		callback: '?webhook',
-		created: (id) => enveloped({ id, status: 'created', outputs: [] }),
+		created: (id) => ofWaveSpeed({ id, status: 'created', outputs: [] }),
 		read: (id) => `/predictions/${id}/result`,
-		pending: (id) => enveloped({ id, status: 'processing' }),
+		pending: (id) => ofWaveSpeed({ id, status: 'processing' }),
 		done: (id, url) =>
-			enveloped({ id, status: 'completed', outputs: [url], urls: { get: 'https://x.test' } }),
-		failed: (id) => enveloped({ id, status: 'failed', outputs: [], error: 'Face not found' }),
+			ofWaveSpeed({ id, status: 'completed', outputs: [url], urls: { get: 'https://x.test' } }),
+		failed: (id) => ofWaveSpeed({ id, status: 'failed', outputs: [], error: 'Face not found' }),
 		reason: 'Face not found',
-		balance: { path: '/balance', answer: enveloped({ balance: 1.5 }), value: 1.5 },
+		balance: { path: '/balance', answer: ofWaveSpeed({ balance: 1.5 }), value: 1.5 },
 	},
 	{
 		service: 'deapi',
@@ -155,7 +162,12 @@ export const PUBLISHED: Published[] = [
 		read: (id) => `/tasks/${id}`,
 		pending: (id) => ({ id, status: 'THROTTLED', createdAt: '2026-01-01T00:00:00Z' }),
 		done: (id, url) => ({ id, status: 'SUCCEEDED', output: [url] }),
-		failed: (id) => ({ id, status: 'FAILED', failure: 'A public figure', failureCode: 'SAFETY' }),
+		failed: (id) => ({
+			id,
+			status: 'FAILED',
+			failure: 'A public figure',
+			failureCode: 'SAFETY.INPUT',
+		}),
 		reason: 'A public figure',
 		balance: { path: '/organization', answer: { creditBalance: 12, usage: {} }, value: 12 },
 	},
@@ -228,7 +240,10 @@ export const PUBLISHED: Published[] = [
 		order: (prompt) => ({ prompt }),
 		callback: '?fal_webhook',
 		callbackBody: (id) => ({ request_id: id, gateway_request_id: id, status: 'OK', payload: {} }),
-		created: (id) => ({ request_id: id, gateway_request_id: id, status: 'IN_QUEUE' }),
+		created: (id) => {
+			const response_url = `https://queue.fal.run/fal-ai/flux/requests/${id}`;
+			return { request_id: id, gateway_request_id: id, response_url, status: 'IN_QUEUE' };
+		},
 		read: (id) => `/fal-ai/flux/requests/${id}/status`,
 		shownId: (id) => `fal-ai/flux/dev/${id}`,
 		pending: (id) => ({ status: 'IN_PROGRESS', request_id: id, logs: null }),
@@ -254,13 +269,20 @@ export const PUBLISHED: Published[] = [
 		auth: ['x-api-key', ''],
 		create: '/v2/seedream-4.5',
 		order: (prompt) => ({ prompt }),
-		created: (id) => ({ request_id: id, status: 'QUEUED' }),
+		created: (id) => {
+			const poll_url = `https://api.segmind.com/v1/requests/${id}`;
+			return { request_id: id, status: 'QUEUED', poll_url };
+		},
 		read: (id) => `/v2/requests/${id}`,
 		pending: (id) => ({ status: 'PROCESSING', request_id: id, metrics: {} }),
 		done: (id, url) => ({ status: 'COMPLETED', request_id: id, output: url }),
 		failed: (id) => ({ status: 'FAILED', request_id: id, error: 'Out of memory' }),
 		reason: 'Out of memory',
-		balance: { path: '/v1/get-user-credits', answer: { credits: 0.5 }, value: 0.5 },
+		balance: {
+			path: '/v1/get-user-credits',
+			answer: { credits: 0.5, 'free-credits': 0.01 },
+			value: 0.5,
+		},
 	},
 ];
 
