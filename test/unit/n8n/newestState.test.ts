@@ -5,46 +5,14 @@ import {
 	newestState,
 	rememberState,
 } from '../../../nodes/MediaGeneration/n8n/newestState';
-import { clock } from '../../../nodes/MediaGeneration/shared/clock';
 
-const MINUTE = 60_000;
-
-const contextOf = (execution: string | undefined, runIndex = 0) =>
+const contextOf = (execution: string) =>
 	({
 		getExecutionId: () => execution,
-		getNode: () => ({ id: 'node' }),
-		runIndex,
+		getNode: () => ({ id: '1' }),
 	}) as unknown as IExecuteFunctions;
 
-const now = jest.spyOn(clock, 'now');
-const at = (ms: number) => now.mockReturnValue(ms);
-
-beforeEach(() => {
-	forgetStates();
-	at(0);
-});
-afterAll(() => jest.restoreAllMocks());
-
-it('a run is told by its node, its execution and its number', () => {
-	rememberState(contextOf('1'), 2, { a: 1 });
-	rememberState(contextOf('1', 1), 7, { a: 2 });
-	expect(newestState(contextOf('1'))).toMatchObject({ turn: 2, state: '{"a":1}' });
-	expect(newestState(contextOf('1', 1))).toMatchObject({ turn: 7, state: '{"a":2}' });
-	expect(newestState(contextOf('2'))).toBeUndefined();
-});
-
-it('a run without an execution is not remembered', () => {
-	rememberState(contextOf(undefined), 2, {});
-	expect(newestState(contextOf(undefined))).toBeUndefined();
-});
-
-it('after half an hour only the number of the turn is known', () => {
-	rememberState(contextOf('1'), 2, {});
-	at(29 * MINUTE);
-	expect(newestState(contextOf('1'))?.state).toBe('{}');
-	at(30 * MINUTE);
-	expect(newestState(contextOf('1'))).toMatchObject({ turn: 2, state: undefined });
-});
+beforeEach(forgetStates);
 
 it('states of more than 64 MiB in all: of the oldest only the number of the turn is known', () => {
 	const large = { text: 'x'.repeat(12 * 1024 ** 2) };

@@ -10,7 +10,7 @@ const fields = (...assignments: Array<[name: string, type: string, value: unknow
 });
 const files = (...file: Array<[inputField: string, binaryPropertyName: unknown]>) => ({
 	files: {
-		file: file.map(([inputField, binaryPropertyName]) => ({ inputField, binaryPropertyName })),
+		file: file.map(([inputField, name]) => ({ inputField, binaryPropertyName: name })),
 	} as IDataObject,
 });
 const raw = (input: string, options: IDataObject = {}) => ({
@@ -170,6 +170,16 @@ describe('files', () => {
 		return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, named(entry)]));
 	};
 
+	const partly = files(
+		['all', 'last'],
+		['all[]', 'data'],
+		['frames[]', 'data'],
+		['frames', 'last'],
+	);
+	const expressions = files(['one', '={{ $binary.last }}'], ['all', '={{ $binary }}']);
+	const all = ['one.png', 'two.png', 's.png'];
+	const over = { ...files(['prompt', 'data'], ['x', 'data']), ...fields(['x', 'number', 1]) };
+
 	it.each<[string, IDataObject, object]>([
 		['go into fields of any depth', image(files(['a.b', 'sound'])), { a: { b: 'sound' } }],
 		[
@@ -179,23 +189,15 @@ describe('files', () => {
 		],
 		[
 			'become one list, where only some of the names end with []',
-			image(files(['all', 'last'], ['all[]', 'data'], ['frames[]', 'data'], ['frames', 'last'])),
+			image(partly),
 			{ all: ['last', 'data'], frames: ['data', 'last'] },
 		],
-		[
-			'are a list also of one, where the name ends with []',
-			image(files(['images[]', 'last'])),
-			{ images: ['last'] },
-		],
-		[
-			'may be a binary object from an expression, or several',
-			image(files(['one', '={{ $binary.last }}'], ['all', '={{ $binary }}'])),
-			{ one: 'two.png', all: ['one.png', 'two.png', 's.png'] },
-		],
+		['are a list also of one, by []', image(files(['images[]', 'last'])), { images: ['last'] }],
+		['may come from an expression, or several', image(expressions), { one: 'two.png', all }],
 		['may be a binary object of the reference image, too', video, { image_url: 'one.png' }],
 		[
-			'win over the fields above, and additional fields over them',
-			image({ ...files(['prompt', 'data'], ['x', 'data']), ...fields(['x', 'number', 1]) }),
+			'win over the fields above, additional fields over them',
+			image(over),
 			{ prompt: 'data', x: 1 },
 		],
 	])('%s', async (_what, parameters, input) => {
