@@ -69,6 +69,18 @@ it.each(pages)('%s names only commands that there are', (page) => {
 	expect(commands.filter((name) => !(name in scripts))).toEqual([]);
 });
 
+const folders = ['.', 'docs', 'examples', '.github', '.github/ISSUE_TEMPLATE', '.github/workflows'];
+const shipped = folders
+	.flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => join(folder, name)))
+	.filter((path) => /\.(md|yml|json)$/.test(path) && !path.startsWith('package'));
+
+test.each(shipped)('%s names no home of its own and no mailbox', (page) => {
+	const text = read(page);
+	expect(text.match(/github\.com\/n8n-nodes-[^\s)]*/g) ?? []).toEqual([]);
+	const mailboxes = text.match(/[\w.+-]+@[a-z][\w-]*\.[a-z]{2,}\b/gi) ?? [];
+	expect(mailboxes.filter((mailbox) => !mailbox.endsWith('.invalid'))).toEqual([]);
+});
+
 test('every picture is shown on a page', () => {
 	const text = pages.map(read).join('\n');
 	const pictures = filesIn('docs', '.png').concat(filesIn('docs', '.svg'));
@@ -91,10 +103,7 @@ test('the reference names every parameter and option', () => {
 	const text = read('docs/reference.md');
 	// The choice of the resource is the table that a parameter stands in; a collection has its options.
 	const labels = parameters
-		.filter(
-			({ type, name }) =>
-				!/^(notice|collection|hidden)$/.test(type) && !/^(resource|operation)$/.test(name),
-		)
+		.filter(({ type, name }) => !/notice|collection|hidden|resource$|operation/.test(type + name))
 		.map(({ displayName }) => displayName);
 	expect(labels.filter((label) => !text.includes(`**${label}**`))).toEqual([]);
 });

@@ -1,9 +1,9 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { placeholders, writeAddresses, wrongAddresses } from '../../../scripts/release';
-import { filesIn, read as readPage, ROOT } from '../repository';
+import { filesIn, ROOT } from '../repository';
 
 /** A copy of all that has an address in it, in which the owner has decided nothing yet. */
 let copy: string;
@@ -79,15 +79,4 @@ test('a repository that is chosen is written everywhere', () => {
 test('a place that was renamed is not passed over', () => {
 	change('credentials/MediaGenerationApi.credentials.ts', '#credentials', '#credential');
 	expect(() => wrongAddresses(copy)).toThrow('has 0 addresses in place of 1');
-});
-
-const pages = ['.', 'docs', 'examples', '.github', '.github/ISSUE_TEMPLATE', '.github/workflows']
-	.flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => join(folder, name)))
-	.filter((path) => /\.(md|yml|json)$/.test(path) && !path.startsWith('package'));
-
-test.each(pages)('%s names no home of its own and no mailbox', (page) => {
-	const text = readPage(page);
-	expect(text.match(/github\.com\/n8n-nodes-[^\s)]*/g) ?? []).toEqual([]);
-	const mailboxes = text.match(/[\w.+-]+@[a-z][\w-]*\.[a-z]{2,}\b/gi) ?? [];
-	expect(mailboxes.filter((mailbox) => !mailbox.endsWith('.invalid'))).toEqual([]);
 });

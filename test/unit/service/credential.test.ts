@@ -32,10 +32,8 @@ it('keeps the other headers, the method and the body, and leaves the request as 
 	const headers = { Accept: 'application/json' };
 	const url = `${HOST}/v1/api/generate`;
 	const request = { url, method: 'POST' as const, body: { model: 'a/b' }, headers };
-	expect(await authenticate(request)).toMatchObject({
-		...request,
-		headers: { ...headers, Authorization },
-	});
+	const sent = { ...request, headers: { ...headers, Authorization } };
+	expect(await authenticate(request)).toMatchObject(sent);
 	expect(request).toEqual({ url, method: 'POST', body: { model: 'a/b' }, headers });
 	expect(headers).toEqual({ Accept: 'application/json' });
 });
@@ -125,30 +123,28 @@ it.each(BASE_URLS)('sends its test to the credits, with %j as the base URL', asy
 	expect(sent).not.toHaveProperty('baseURL');
 });
 
-it.each([{ code: 401 }, { code: '401', msg: 'No' }, { status: 403 }, { statusCode: 403 }])(
-	'sees in its test a key that is refused with 200 and %j',
-	(body) => {
-		const ofBody = type.test.rules?.filter((rule) => rule.type === 'responseSuccessBody') ?? [];
-		// As n8n looks at an answer.
-		const found = ofBody.find(
-			({ properties: { key, value } }) => (body as Record<string, unknown>)[key] === value,
-		);
-		expect(found?.properties.message).toContain("this 'API Key'");
-	},
-);
+const REFUSED = [{ code: 401 }, { code: '401', msg: 'No' }, { status: 403 }, { statusCode: 403 }];
+it.each(REFUSED)('sees in its test a key that is refused with 200 and %j', (body) => {
+	const ofBody = type.test.rules?.filter((rule) => rule.type === 'responseSuccessBody') ?? [];
+	// As n8n looks at an answer.
+	const found = ofBody.find(
+		({ properties: { key, value } }) => (body as Record<string, unknown>)[key] === value,
+	);
+	expect(found?.properties.message).toContain("this 'API Key'");
+});
 
 it.each([
-	[{ url: '/api/credits' }],
-	[{ url: 'api/credits', baseURL: `${HOST}/v1/` }],
-	[{ url: CREDITS, baseURL: `${HOST}/v1` }],
-	[{ url: CREDITS, baseURL: '' }],
-	[{ url: '', uri: '/api/credits' }],
-])(
-	'adds the key to a request below the base URL, however its address is put together: %j',
-	async (request) => {
-		expect(await authenticate(request)).toMatchObject({ url: CREDITS, headers: { Authorization } });
-	},
-);
+	[{ url: '/api/credits' }, CREDITS],
+	[{ url: 'api/credits', baseURL: `${HOST}/v1/` }, CREDITS],
+	[{ url: CREDITS, baseURL: `${HOST}/v1` }, CREDITS],
+	[{ url: CREDITS, baseURL: '' }, CREDITS],
+	[{ url: '', uri: '/api/credits' }, CREDITS],
+	[{ uri: `${HOST}/v1` }, `${HOST}/v1`],
+	[{ uri: `${HOST}/v1/` }, `${HOST}/v1/`],
+	[{ uri: `${HOST}/v1?page=2` }, `${HOST}/v1?page=2`],
+])('adds the key to a request below the base URL, or to it: %j', async (request, url) => {
+	expect(await authenticate(request)).toMatchObject({ url, headers: { Authorization } });
+});
 
 it.each([
 	[{ url: '/v1/api/credits', baseURL: 'https://evil.example.com' }, `not to ${EVIL}`],
@@ -178,13 +174,6 @@ it('asks for the service first, shows the key as a password, and needs an addres
 	]);
 });
 
-it.each([`${HOST}/v1`, `${HOST}/v1/`, `${HOST}/v1?page=2`])(
-	'adds the key to a request to the base URL itself: %s',
-	async (url) => {
-		expect(await authenticate({ uri: url })).toMatchObject({ url, headers: { Authorization } });
-	},
-);
-
 describe('the test of the credential', () => {
 	const { request } = type.test;
 	const tested = async (inputExample: string) => {
@@ -194,11 +183,8 @@ describe('the test of the credential', () => {
 	};
 
 	it('refuses the input example of a model that cannot be read', async () => {
-		expect(await caught(async () => await tested('{ prompt: 1 }'))).toMatchObject({
-			message: expect.stringMatching(
-				/^The input example of 'acme\/painter' is not valid JSON\. Copy the input/,
-			) as string,
-		});
+		const words = /^The input example of 'acme\/painter' is not valid JSON\. Copy the input/;
+		await expect(tested('{ prompt: 1 }')).rejects.toThrow(words);
 	});
 
 	it('sends no more than other requests if it can be read, and they do not read it', async () => {

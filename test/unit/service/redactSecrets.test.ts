@@ -1,12 +1,5 @@
-import { BinaryDataService } from 'n8n-core';
-import { type INode, NodeHelpers } from 'n8n-workflow';
-
 import { callbackAddress } from '../../../nodes/MediaGeneration/callback/callbackAddress';
-import { MediaGeneration } from '../../../nodes/MediaGeneration/MediaGeneration.node';
-import { MediaGenerationCredits } from '../../../nodes/MediaGeneration/MediaGenerationCredits.node';
-import { MediaGenerationTrigger } from '../../../nodes/MediaGeneration/MediaGenerationTrigger.node';
 import { SecretRedactor } from '../../../nodes/MediaGeneration/service/redactSecrets';
-import { executeContext } from '../../workflow/engine';
 
 const KEY = 'sk-live-a/secret+key';
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -113,43 +106,5 @@ describe('what is not ours', () => {
 		ofOtherKey,
 	])('stays as it is: %s', (text) => {
 		for (const write of WRITINGS) expect(hidden(write(text))).toBe(write(text));
-	});
-});
-
-describe('whatever the package gives out', () => {
-	const own = [MediaGeneration, MediaGenerationTrigger, MediaGenerationCredits].flatMap((Node) => {
-		const { description } = new Node();
-		return (description.webhooks ?? []).map(({ path }) => [description.name, path] as const);
-	});
-
-	it('is called at the webhook of the trigger alone', () => {
-		expect(own).toEqual([['mediaGenerationTrigger', expect.any(String)]]);
-	});
-
-	const ENDPOINTS = ['webhook', 'webhook-test', 'form', 'hooks', 'my/own-hooks', 'waits'];
-	const node = { id: '1', webhookId: '3f1c2a' } as INode;
-
-	it.each(ENDPOINTS)('is an address below /%s that hides its token in each writing', (endpoint) => {
-		for (const [, path] of own) {
-			const base = `https://n8n.example.com/${endpoint}`;
-			const address = given(
-				NodeHelpers.getNodeWebhookUrl(base, 'workflow', node, String(path)),
-				'row 7',
-			);
-			for (const write of WRITINGS) {
-				expect(write(address)).toContain(tokenIn(address));
-				expect(hidden(write(address))).not.toContain(tokenIn(address));
-			}
-		}
-	});
-
-	it.each(['rest', 'api/internal'])('is a link to a file below /%s', (endpoint) => {
-		const token = jest.spyOn(BinaryDataService.prototype, 'createSignedToken');
-		token.mockReturnValue(FILE_TOKEN);
-		const context = executeContext({ host: { restApiUrl: `https://n8n.example.com/${endpoint}` } });
-		const file = { data: '', mimeType: 'image/png', id: 'filesystem-v2:1' };
-		const address = context.helpers.createBinarySignedUrl(file, '60s');
-		expect(address).toContain(FILE_TOKEN);
-		for (const write of WRITINGS) expect(hidden(write(address))).not.toContain(FILE_TOKEN);
 	});
 });
