@@ -91,7 +91,7 @@ it('other trouble changes nothing', async () => {
 	expect(elapsed()).toBeLessThan(5 * SECOND);
 });
 
-it('reads 1,000 tasks at 10 a second in well under three minutes, each until it has its record', async () => {
+it('reads 200 tasks at 10 a second in well under a minute, each until it has its record', async () => {
 	const limiter = new RateLimiter();
 	const rate = { kind: 'bucket', perSecond: 10, windowSeconds: 1 } as const;
 	const { read } = service(50, () => {
@@ -108,8 +108,8 @@ it('reads 1,000 tasks at 10 a second in well under three minutes, each until it 
 			await after(2 * SECOND);
 		}
 	};
-	const all = await passTime(Promise.all(Array.from({ length: 1000 }, untilRead)));
-	expect(all).toHaveLength(1000);
-	expect(elapsed()).toBeGreaterThanOrEqual(98 * SECOND);
-	expect(elapsed()).toBeLessThan(170 * SECOND);
+	const all = await passTime(Promise.all(Array.from({ length: 200 }, untilRead)));
+	expect(all).toHaveLength(200);
+	expect(elapsed()).toBeGreaterThanOrEqual(18 * SECOND);
+	expect(elapsed()).toBeLessThan(40 * SECOND);
 });

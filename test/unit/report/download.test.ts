@@ -17,6 +17,7 @@ const HOST = 'https://media.example.com';
 const URL = `${HOST}/1.png`;
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
 type Bytes = Buffer<ArrayBuffer>;
+const DONE = { state: 'SUCCESS', creditsConsumed: null, record: {} } as const;
 const MiB = 1024 ** 2;
 // A node that stops has no output to look at.
 const PAID = {
@@ -56,8 +57,7 @@ async function download({
 	stem = '3-a-cat-1f2e',
 	readAgain,
 }: Given = {}): Promise<IBinaryData | undefined> {
-	const done = { state: 'SUCCESS', creditsConsumed: null } as const;
-	const task = { ...done, taskId, resultUrls: [url], record: {} };
+	const task = { ...DONE, taskId, resultUrls: [url] };
 	const readTask = readAgain ?? (async () => task);
 	const wanted = { stem, giveUpAt: deadline, readAgain: readTask };
 	const [file] = (await passTime(downloader.filesOf(task, wanted))) ?? [];
@@ -417,63 +417,47 @@ describe('what may come later', () => {
 		expect(elapsed()).toBeLessThanOrEqual(10_000);
 	});
 
-	/** Two files of one run: no host answers for eleven minutes, and again for three seconds when the second one begins. */
-	async function secondFile(beginsAt: number) {
+	it.each([
+		['one try where the file before it has failed a moment ago', 10 * MINUTE, 1],
+		['further tries where the file before it has failed long ago', HOUR, 2],
+	])('has %s', async (_what, beginsAt, tries) => {
 		const { context, requests } = answering({
 			get status() {
-				const isDown = elapsed() < 11 * MINUTE || elapsed() < beginsAt + 3000;
+				const isDown = elapsed() < 11 * MINUTE || elapsed() < beginsAt + 1000;
 				return isDown ? 503 : 200;
 			},
 		});
 		const downloader = new Downloader(context, undefined, 10 * MINUTE);
 		await expect(download({ downloader })).rejects.toThrow('HTTP 503');
 		time.jump(beginsAt - elapsed());
-		const tries = requests.length;
-		return { second: download({ downloader }), tries: () => requests.length - tries };
-	}
-
-	it('has one try where the file before it has failed a moment ago', async () => {
-		const { second, tries } = await secondFile(10 * MINUTE);
-		await expect(second).rejects.toThrow('HTTP 503');
-		expect(tries()).toBe(1);
+		const before = requests.length;
+		const second = download({ downloader });
+		if (tries === 1) await expect(second).rejects.toThrow('HTTP 503');
+		else expect(bytesOf(await second)).toEqual(PNG);
+		expect(requests.length - before).toBe(tries);
 	});
 
-	it('is tried again where the file before it has failed long ago', async () => {
-		const { second, tries } = await secondFile(HOUR);
-		expect(bytesOf(await second)).toEqual(PNG);
-		expect(tries()).toBeGreaterThan(1);
-	});
-
-	const HTML = (body = Readable.from([Buffer.from('<html>Log in</html>')])) => ({
+	const page = {
 		headers: { 'content-type': 'text/html' },
-		body,
-	});
-	const PART = { 'content-type': 'image/png', 'content-range': 'bytes 0-7/200' };
-	const EMPTY = () => Readable.from([]);
-	const NO_FILE: Array<[string, () => object, string]> = [
-		...[400, 401, 403, 404, 410, 416].map((status): [string, () => object, string] => [
-			`HTTP ${status}`,
-			() => ({ status }),
-			`The result could not be downloaded (HTTP ${status}): ${URL}`,
-		]),
-		['a page', () => HTML(), `The result host answered with a web page instead of media: ${URL}`],
-		...[206, 200].map((status): [string, () => object, string] => [
-			`a part with ${status}`,
-			() => ({ status, headers: PART }),
-			`The result host answered with a part of the file: ${URL}`,
-		]),
-		['a part', () => ({ status: 206 }), `The result host answered with a part of the file: ${URL}`],
-		['nothing', () => ({ body: EMPTY() }), `The result is empty: ${URL}`],
+		body: Readable.from([Buffer.from('<html>Log in</html>')]),
+	};
+	const headers = { 'content-type': 'image/png', 'content-range': 'bytes 0-7/200' };
+	const NO_FILE: Array<[string, object]> = [
+		...[400, 401, 403, 404, 410, 416].map((status): [string, object] => [`${status}`, { status }]),
+		['a page', page],
+		['a part', { status: 206 }],
+		['a part with 206', { status: 206, headers }],
+		['a part with 200', { status: 200, headers }],
+		['nothing', { body: Readable.from([]) }],
 	];
 
 	it.each(NO_FILE)('of a fresh link is tried again after %s', async (_what, answer) => {
-		const { file, requests } = answering(answer(), {});
+		const { file, requests } = answering(answer, {});
 		expect(bytesOf(await file())).toEqual(PNG);
 		expect(requests).toHaveLength(2);
 	});
 
-	const done = { state: 'SUCCESS', creditsConsumed: null, record: {} } as const;
-	const task = { ...done, taskId: 'task-1', resultUrls: [URL] };
+	const task = { ...DONE, taskId: 'task-1', resultUrls: [URL] };
 	const files = async (context: ReturnType<typeof executeContext>, more: object = {}) => {
 		const wanted = { stem: 'a', giveUpAt: Infinity, readAgain: async () => task };
 		return await new Downloader(context, undefined).filesOf(task, { ...wanted, ...more });
@@ -504,7 +488,6 @@ describe('what may come later', () => {
 });
 
 describe('a link', () => {
-	const done = { state: 'SUCCESS', creditsConsumed: null, record: {} } as const;
 	/** A host whose links live for so long; each read gives a new one. */
 	function signed(liveMs: number, fileMs = 0) {
 		const reads: string[] = [];
@@ -518,7 +501,7 @@ describe('a link', () => {
 			return { statusCode, headers: { 'content-type': 'image/png' }, body: Readable.from([PNG]) };
 		};
 		const task = (taskId: string) => ({
-			...done,
+			...DONE,
 			taskId,
 			resultUrls: [`${HOST}/${taskId}?at=${clock.now()}`],
 		});
