@@ -108,6 +108,14 @@ test('the reference names every parameter and option', () => {
 	expect(labels.filter((label) => !text.includes(`**${label}**`))).toEqual([]);
 });
 
+test('the reference names every operation', () => {
+	const text = read('docs/reference.md');
+	const operations = parameters
+		.filter(({ name }) => name === 'operation')
+		.flatMap(({ options = [] }) => options.map(({ name }) => name));
+	expect(operations.filter((name) => !text.includes(name))).toEqual([]);
+});
+
 test('the reference has the default of every number, switch and text among the options of a task', () => {
 	const rows = [...read('docs/reference.md').matchAll(/^- \*\*(.+?)\*\* \((\S+?)[,;]?[ )]/gm)];
 	// The options of a task come first; the credits have one of the same name.

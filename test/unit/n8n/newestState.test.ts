@@ -6,13 +6,18 @@ import {
 	rememberState,
 } from '../../../nodes/MediaGeneration/n8n/newestState';
 
-const contextOf = (execution: string) =>
+const contextOf = (execution: string | undefined) =>
 	({
 		getExecutionId: () => execution,
 		getNode: () => ({ id: '1' }),
 	}) as unknown as IExecuteFunctions;
 
 beforeEach(forgetStates);
+
+it('a run without an execution is not remembered', () => {
+	rememberState(contextOf(undefined), 2, {});
+	expect(newestState(contextOf(undefined))).toBeUndefined();
+});
 
 it('states of more than 64 MiB in all: of the oldest only the number of the turn is known', () => {
 	const large = { text: 'x'.repeat(12 * 1024 ** 2) };

@@ -316,6 +316,14 @@ describe("the service's lasting word that there is no such task", () => {
 		expect(entry.denied).toEqual({ isRefusal: false, ms: 5 * MINUTE });
 	});
 
+	it('counts anew after an answer with a state', () => {
+		const entry = createdEntry({ plan: plan({ timeoutMs: HOUR }) });
+		for (const answer of [unknown(), unknown(), pending, unknown()]) {
+			noteRead(entry, answer, VIEW, (entry.readAt ?? 0) + MINUTE);
+		}
+		expect(entry.denied).toEqual({ isRefusal: false, ms: 0 });
+	});
+
 	const stranger = { ...unknown().meaning, speaker: 'stranger' as const };
 	it.each<[string, Answer[], string]>([
 		['is a key that is refused for good, for a foreign task', [error('unauthorized')], 'failed'],

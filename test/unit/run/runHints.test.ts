@@ -131,6 +131,12 @@ it('nobody is told to collect failed items that leave by the error output alread
 	expect(hint?.message).toMatch(new RegExp(`${FAILED_ALONE}$`));
 });
 
+it('a run by hand of which something failed says what to do about that, and nothing else', () => {
+	const good = items({ taskId: 'task-1', state: 'SUCCESS', resultUrls: ['https://a/1.png'] });
+	const [hint] = endHints(run(...two), [good, failed], SERVICE, { isByHand: true });
+	expect(hint?.message).toBe(`${HALF} 1 of 2 tasks failed (item 2): Overloaded. ${AGAIN}`);
+});
+
 it('nothing is said where tasks were read and none failed', () => {
 	expect(endHints(run(wait), [done], SERVICE)).toEqual([]);
 });
