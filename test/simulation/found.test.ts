@@ -185,6 +185,10 @@ const FOUND: Record<string, PartlyHistory> = {
 	'a loop that was retried while it slept orders its later rounds as well': {
 		...{ ...LOOP, salt: 6249, acts: [{ at: 2034, what: 'retry what sleeps' }] },
 	},
+	'a loop that n8n wakes twice orders a round twice': {
+		...{ workflow: 'loop', node: { items: 7, suspendAfter: 0.1, maxInFlight: 3 }, salt: 9910 },
+		...{ second: 44, service: { taskSeconds: 5 }, doubleWakes: [{ nth: 1, afterMs: 100 }] },
+	},
 	'a loop dies as it wakes, and its retry refuses the later rounds': {
 		...{ ...LOOP, salt: 9, kills: [kill('later turns', 9), kill('anything', 0)] },
 		requests: [{ on: 'create', nth: 0, what: 'answer lost' }],

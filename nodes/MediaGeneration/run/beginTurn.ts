@@ -35,9 +35,7 @@ export async function wakeUp(
 	if (!(await askUntilAnswered(async () => await row.begin()))) {
 		// n8n wakes some executions twice, under one id and from the same stored state. It keeps what is stored last: this
 		// state is stored at once, and that of the other wake when its turn ends.
-		const asideUntil = clock.now() + LONGEST_TURN_MS;
-		journal.standAside(asideUntil);
-		return await suspend(context, journal, asideUntil);
+		return await standAside(context, journal);
 	}
 	// n8n has stored what the turn before has done.
 	await settled(clearRows(context, journal));
@@ -55,6 +53,13 @@ export async function wakeUp(
 	// n8n keeps the hints of the last turn.
 	context.addExecutionHints(...journal.settings.warnings.map((each) => hint(each, 'warning')));
 	return undefined;
+}
+
+/** Leaves the turn to another wake of this execution, which has begun it. @returns what `execute` returns */
+async function standAside(context: IExecuteFunctions, journal: Journal) {
+	const until = clock.now() + LONGEST_TURN_MS;
+	journal.standAside(until);
+	return await suspend(context, journal, until);
 }
 
 /** @throws ItemError if a retry of this execution orders what is left */
@@ -98,6 +103,11 @@ export async function beginOrders(
 	else if (turn === 0 && !stretch.hasBegun) {
 		journal.isLost = true;
 		throw LOST;
+	}
+	// Another wake of this execution is in this round of a loop, or in this node.
+	else if (turn > 0 && journal.beginning === 'first') {
+		journal.takeUp();
+		return await standAside(context, journal);
 	}
 	// A retry of what sleeps may have begun meanwhile, in another node or an earlier round.
 	if (stretch.isStored) await standBack(journal, row);
