@@ -218,7 +218,8 @@ describe('a refused prompt', () => {
 		const thirty = Array.from({ length: 30 }, (_, i) => bad(`bad ${i}`));
 		const { output } = await begin([...many(10), ...thirty, ...many(5)]).end();
 		expect([errorsOf(output).length, on.created]).toEqual([30, 15]);
-		expect(minutes()).toBeLessThan(11);
+		// The first ten take some seconds, and n8n looks once a minute.
+		expect(minutes()).toBeLessThan(12);
 	});
 });
 
