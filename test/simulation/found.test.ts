@@ -178,6 +178,10 @@ const FOUND: Record<string, PartlyHistory> = {
 		...{ ...LOOP, retriesTwice: true, kills: [kill('later turns', 6)] },
 		requests: [{ on: 'create', nth: 0, what: '429 with a time in its body' }],
 	},
+	'a retry of a loop loses its claim to another one that asks at the same moment': {
+		...{ ...LOOP, salt: 5, slowestQueryMs: 60, node: { ...LOOP.node, items: 8 } },
+		...{ retriesTwice: true, kills: [kill('later turns', 11)] },
+	},
 	'two retries share the nodes of a workflow': {
 		...{ workflow: 'in a row', node: { items: 6, maxInFlight: 1, suspendAfter: 0 } },
 		...{ service: { taskSeconds: 20 }, ends: 'killed', endsAt: 90_000, retriesTwice: true },

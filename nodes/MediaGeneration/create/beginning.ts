@@ -25,20 +25,13 @@ export function beginningOf(known: StoredRun | undefined, execution: string): Be
  * of the execution names them.
  */
 export function executionsBefore(context: IExecuteFunctions, execution: string): string[] {
-	const known = journalsIn(context).flatMap(({ executions = [] }) => executions);
+	const { contextData = {} } = internalsOf(context).runExecutionData?.executionData ?? {};
+	const known = Object.values(contextData).flatMap((kept) => {
+		const journal = kept[JOURNAL] as Partial<Stored> | undefined;
+		return journal?.executions ?? [];
+	});
 	const all = new Set([...known, retriedBy(context) ?? execution]);
 	return [...all].filter((each) => each !== execution);
-}
-
-/** The retried executions whose orders this execution has claimed, in whichever of its nodes. */
-export const claimedBefore = (context: IExecuteFunctions): string[] => [
-	...new Set(journalsIn(context).flatMap(({ claimed = [] }) => claimed)),
-];
-
-/** The journals of all nodes of this execution. */
-function journalsIn(context: IExecuteFunctions): Array<Partial<Stored>> {
-	const { contextData = {} } = internalsOf(context).runExecutionData?.executionData ?? {};
-	return Object.values(contextData).map((kept) => (kept[JOURNAL] ?? {}) as Partial<Stored>);
 }
 
 /** The name of the function that gives the whole journal to the next try in the same process. */
@@ -85,7 +78,9 @@ export function newestOf(
 
 /** What n8n has stored of a node, or what this process has left for the next try. */
 function storedIn({ [JOURNAL]: kept }: IDataObject): Stored {
-	if (kept === undefined) return { version: VERSION, runs: {}, executions: [], claimed: [] };
+	if (kept === undefined) {
+		return { version: VERSION, runs: {}, executions: [], kept: [], claimed: [] };
+	}
 	const { [WHOLE]: whole } = kept as { [WHOLE]?: () => unknown };
 	const present = typeof whole === 'function' ? whole() : kept;
 	return readStored<Stored>(JSON.parse(JSON.stringify(present)), VERSION);

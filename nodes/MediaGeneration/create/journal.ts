@@ -8,14 +8,7 @@ import type { RunPlan, RunSettings } from '../plan/planRun';
 import { triesOf } from '../report/ifSomeFail';
 import type { CreatedTask } from '../service/client';
 import { clock, MINUTE_MS } from '../shared/clock';
-import {
-	type Beginning,
-	beginningOf,
-	claimedBefore,
-	executionsBefore,
-	newestOf,
-	WHOLE,
-} from './beginning';
+import { type Beginning, beginningOf, executionsBefore, newestOf, WHOLE } from './beginning';
 import type { QueueState } from './createQueue';
 import {
 	endedRun,
@@ -55,9 +48,6 @@ export class Journal {
 	/** In the order of the items. */
 	entries: TaskEntry[];
 
-	/** The retried executions whose orders this execution has claimed, in whichever of its nodes. */
-	readonly claimed: string[];
-
 	/** Whether n8n has handed out an older state than that of the last sleep, which the process remembers. */
 	readonly isOutdated: boolean;
 
@@ -95,9 +85,7 @@ export class Journal {
 		const earlier = executionsBefore(context, execution);
 		this.runIndex = runIndex;
 		this.execution = execution;
-		const executions = [...earlier, execution];
-		this.claimed = claimedBefore(context);
-		this.node = { ...stored, executions, claimed: this.claimed };
+		this.node = { ...stored, executions: [...earlier, execution] };
 		this.beginning = beginningOf(known, execution);
 		this.run = known ?? newRun(execution, stretchOf(context).isStored, begunAt);
 		this.isOutdated = isOutdated;
@@ -107,7 +95,7 @@ export class Journal {
 		this.begin(earlier, begunAt);
 		// n8n stores what this says when it stores the execution. It does not go back to an earlier run.
 		store[JOURNAL] = {
-			...{ executions, claimed: this.claimed },
+			executions: this.node.executions,
 			toJSON: () => this.toStored(this.isEnded && !this.hasTriesLeft),
 			// n8n may try once more, after a wake, what has had all its tries.
 			[WHOLE]: () => this.toStored(false),
@@ -131,8 +119,8 @@ export class Journal {
 
 	/** An execution has tries of its own, a time limit of its own, and turns of its own, which have rows. */
 	private beginInAnotherExecution(now: number): void {
-		const { run, node } = this;
-		node.kept = [...(node.kept ?? []), run.execution];
+		const { run } = this;
+		this.kept.push(run.execution);
 		const turn = Math.max(1, run.turn);
 		Object.assign(run, { tries: 0, startedAt: now, turn, hasEnded: undefined });
 		// A retry that n8n has killed before it stored anything has left the state of the execution that it retried.
@@ -168,9 +156,14 @@ export class Journal {
 		return this.run;
 	}
 
-	/** Whether an earlier round of a loop goes on from what n8n has stored of that execution: its first turn is over. */
-	isKept(execution: string): boolean {
-		return this.node.kept?.includes(execution) === true;
+	/** The retried executions of which n8n has stored a state of the node: their first turns are over. */
+	get kept(): string[] {
+		return this.node.kept;
+	}
+
+	/** The retried executions whose orders this execution has claimed: a second question could lose the claim. */
+	get claimed(): string[] {
+		return this.node.claimed;
 	}
 
 	/** Whether something may be ordered, now or when a task has failed. */

@@ -74,8 +74,8 @@ export interface Stored {
 	/** The executions in which this was written: of a retry the retried ones come first. */
 	executions: string[];
 	/** Of the retried executions, those of which n8n has stored a state of the node. */
-	kept?: string[];
-	/** Of the retried executions, those whose orders this execution has claimed, in whichever of its nodes. */
+	kept: string[];
+	/** Of the retried executions, those whose orders this execution has claimed. */
 	claimed: string[];
 	/** What the service was seen to do, which the next round of a loop knows, too: a pause that it asks for, and its refusals. */
 	pausedUntil?: number | undefined;

@@ -156,7 +156,7 @@ async function takeOver(context: IExecuteFunctions, journal: Journal): Promise<v
 async function refuseLost(context: IExecuteFunctions, journal: Journal): Promise<void> {
 	for (const { execution } of journal.state.before) {
 		// A process that died in the next turn may have left the row.
-		if (journal.isKept(execution)) continue;
+		if (journal.kept.includes(execution)) continue;
 		if ((await new TurnRow(context, 0, execution).windows()) === 0) continue;
 		// If this execution is killed at a later node, n8n tells its retry nothing of the first execution.
 		if (await new TurnRow(context, journal.state.turn).begin()) journal.noteBegun(1);
