@@ -30,7 +30,7 @@ const imports = (folder, regex) => ({
 
 /** The folders of the node: in which order they use one another, and how long their files are. */
 const architecture = [
-  { files: [`${HOUSE}/**/*.ts`], rules: { 'max-lines': ['error', 300] } },
+  { files: [`${HOUSE}/**/*.ts`], rules: { 'max-lines': ['error', 320] } },
   // No node imports another node.
   imports('', '^\\./[^/]+$|^\\.\\./'),
   imports('*/**/', '^\\.\\./'),

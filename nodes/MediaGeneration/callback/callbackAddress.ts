@@ -2,14 +2,12 @@ import {
 	type IDataObject,
 	type IExecuteFunctions,
 	type IHookFunctions,
-	type IHttpRequestMethods,
 	type INode,
 	NodeHelpers,
 	UserError,
 } from 'n8n-workflow';
 
-import { isEngineV2, internalsOf, modeOf, webhookBase } from '../n8n/internals';
-import { callN8n } from '../service/connect';
+import { isEngineV2, internalsOf, isOnWorker, modeOf, webhookBase } from '../n8n/internals';
 import {
 	CALLBACK_PATH,
 	callbackToken,
@@ -17,7 +15,6 @@ import {
 	TOKEN_PARAMETER,
 } from '../shared/addresses';
 import { isRecord, without } from '../shared/json';
-import { settled } from '../shared/clock';
 
 /**
  * The address to give to the service as `webhook_url`.
@@ -98,15 +95,13 @@ export function register(context: IHookFunctions, isPublished: boolean): void {
 /**
  * The production URL of the only Media Generation Trigger of this workflow.
  *
- * @throws UserError if there is no published trigger, or more than one, or if n8n cannot be asked
+ * @throws UserError if there is no published trigger, or more than one
  */
-export async function triggerOfThisWorkflow(context: IExecuteFunctions): Promise<string> {
+export function triggerOfThisWorkflow(context: IExecuteFunctions): string {
 	const triggers = triggersOf(context).filter(({ disabled }) => disabled !== true);
 	const registered = triggers.filter((node) => isRegistered(context, node));
-	const urls =
-		registered.length > 0
-			? urlsOf(context, registered)
-			: await publishedOf(context, urlsOf(context, triggers));
+	const isTold = registered.length > 0 || isOfEditor(context);
+	const urls = urlsOf(context, isTold ? registered : triggers);
 	const [url] = urls;
 	if (url === undefined) {
 		throw new UserError('No published Media Generation Trigger was found in this workflow', {
@@ -172,55 +167,15 @@ export function signedAddress(
 	return callbackAddress(url, apiKey);
 }
 
-/**
- * Executions in these modes run the workflow as it stands in the editor, which may not be published. A retry repeats such
- * an execution, or another one: n8n does not tell.
- */
+/** Executions in these modes run the workflow as it stands in the editor, which may not be published. */
 const OF_THE_EDITOR = ['manual', 'chat', 'evaluation', 'cli', 'retry'];
 
 /**
- * Selects the URLs whose triggers are published. A worker of queue mode gets no static data with an execution (n8n
- * 2.41), so only the mode of the execution tells. In a run from the editor n8n has to be asked: tasks whose results no
- * trigger takes would be paid for.
+ * Whether only the static data tell which trigger is published. A worker of queue mode gets no static data with an
+ * execution (n8n 2.41): the trigger of the workflow counts there.
  */
-async function publishedOf(context: IExecuteFunctions, urls: string[]): Promise<string[]> {
+function isOfEditor(context: IExecuteFunctions): boolean {
 	// A run from the editor runs the workflows that it calls as they stand in the editor, too.
 	const mode = String(internalsOf(context).additionalData?.rootExecutionMode ?? modeOf(context));
-	if (!OF_THE_EDITOR.includes(mode)) return urls;
-	const published = await Promise.all(
-		urls.map(async (url) => {
-			const asked = await settled(isPublished(context, url));
-			if ('value' in asked) return asked.value;
-			if (mode !== 'retry') throw asked.error;
-			return true;
-		}),
-	);
-	return urls.filter((_, index) => published[index]);
-}
-
-const QUESTION_LIMIT_MS = 10_000;
-
-/**
- * Asks n8n whether it has a webhook for POST requests at a production URL. The request is a CORS preflight, as a
- * browser sends it, and starts nothing.
- *
- * @throws UserError if n8n does not answer; Stopped if the execution was stopped
- */
-async function isPublished(context: IExecuteFunctions, url: string): Promise<boolean> {
-	// n8n's request helper sends OPTIONS, although its type does not name it.
-	const method = 'OPTIONS' as IHttpRequestMethods;
-	const request = {
-		method,
-		url,
-		headers: { Origin: new URL(url).origin },
-		timeout: QUESTION_LIMIT_MS,
-	};
-	const forbidden = `n8n does not let this node ask for the trigger: ${url}`;
-	const answer = await callN8n(context, request, forbidden);
-	const methods = answer?.headers['access-control-allow-methods'];
-	if (typeof methods === 'string') return /\bPOST\b/.test(methods);
-	throw new UserError(`It is not known whether the Media Generation Trigger is published: ${url}`, {
-		description:
-			"Let the worker reach the trigger's production URL, or paste this URL into 'Callback URL'. In a run by hand the worker asks n8n at this URL, and n8n did not answer.",
-	});
+	return OF_THE_EDITOR.includes(mode) && !isOnWorker(context);
 }

@@ -7,6 +7,7 @@ import {
 
 import { MIN_READ_INTERVAL_MS, MODEL_PARAMETER } from '../service/client';
 import { connect, type Connection } from '../service/connect';
+import { taskIdIn } from '../service/door';
 import { isTokenValid, REFERENCE_PARAMETER, TOKEN_PARAMETER } from '../shared/addresses';
 import { clock, ExpiringCache, settled, sleepUntil, withTimeLimit } from '../shared/clock';
 import { messageOf, writeLog } from '../shared/itemError';
@@ -143,8 +144,7 @@ async function verifyCallback(
 	if (size > MAX_BODY_BYTES) return answerWith(413, 'The callback is larger than 1 MiB');
 	// n8n parses `application/json` only, and not `application/cloudevents+json` or JSON without a type.
 	// And n8n's parser does not keep a large number exact.
-	const { client } = connection;
-	const idIn = (body: unknown) => client.taskIdIn(body, query[MODEL_PARAMETER]);
+	const idIn = (body: unknown) => taskIdIn(body, connection.service, query[MODEL_PARAMETER]);
 	const taskId = idIn(parsedJson(String(rawBody))) ?? idIn(context.getBodyData());
 	if (taskId === undefined) return answerWith(400, 'The callback names no task id');
 	return { connection, taskId, ...(typeof reference === 'string' && { reference }) };

@@ -3,7 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { type InputField, panelType, readInputExample } from '../service/inputExample';
 import type { PricedModel } from '../service/money';
 import { ItemError } from '../shared/itemError';
-import { isRecord, nearest } from '../shared/json';
+import { isRecord } from '../shared/json';
 import { describe, isEmpty, type ItemParameters, refused } from '../shared/parameters';
 import { type CreatePlan, typed } from './planTypes';
 
@@ -134,7 +134,7 @@ export function checkNames(
 	const unknown = Object.keys(input).find((name) => !names.includes(name) && !OWN.includes(name));
 	if (unknown === undefined || !fields.some(({ isOfAll }) => isOfAll)) return;
 	throw new ItemError(`The model '${model}' has no field '${unknown}'`, {
-		description: `The nearest of its fields is '${nearest(unknown, names)}'. Correct the name, or the schema in the credential, which has: ${names.join(', ')}.`,
+		description: `Correct the name, or the schema in the credential, which has: ${names.join(', ')}.`,
 	});
 }
 

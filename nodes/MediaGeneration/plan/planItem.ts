@@ -26,8 +26,8 @@ export interface TriggerAddresses extends Pick<
 	Connection,
 	'apiKey' | 'baseUrl' | 'models' | 'service'
 > {
-	/** The URL of the only trigger of this workflow; rejects with a UserError if there is none. */
-	ownTrigger: () => Promise<string>;
+	/** @returns the URL of the only trigger of this workflow. @throws UserError if there is none */
+	ownTrigger: () => string;
 }
 
 const RESOURCES = { image: 'Image', video: 'Video', task: 'Task' };
@@ -72,7 +72,7 @@ export async function planItem(
 			reference: readReference(parameters),
 		};
 		if (!isRead) {
-			const creates = await planCreates(parameters, base, addresses);
+			const creates = planCreates(parameters, base, addresses);
 			return creates.map((plan, taskIndex) => ({ ...plan, taskIndex, isDry }));
 		}
 		const entries = await givenIds(parameters);
@@ -83,7 +83,7 @@ export async function planItem(
 			kind: 'read',
 			wait: operation === 'wait',
 			deliverTo: isRedelivery
-				? recipientAt(context, await readAddress(parameters, addresses, base))
+				? recipientAt(context, readAddress(parameters, addresses, base))
 				: asRecipient(parameters.value('deliverTo')),
 		};
 		return entries.map(({ entry, item }, taskIndex) => {
@@ -97,11 +97,11 @@ export async function planItem(
 	}
 }
 
-async function planCreates(
+function planCreates(
 	parameters: ItemParameters,
 	base: PlanBase,
 	addresses: TriggerAddresses,
-): Promise<Array<Omit<CreatePlan, 'isDry'>>> {
+): Array<Omit<CreatePlan, 'isDry'>> {
 	const completion = readCompletion(parameters);
 	const bodies = readCreateBodies(parameters, addresses);
 	const isNotified = completion === 'trigger';
@@ -113,7 +113,7 @@ async function planCreates(
 		completion,
 		patienceMs: base.timeoutMs || 1000 * patience,
 		retryFailed: completion === 'wait' ? parameters.number('retryFailed') : 0,
-		webhookUrl: isNotified ? await readAddress(parameters, addresses, base) : undefined,
+		webhookUrl: isNotified ? readAddress(parameters, addresses, base) : undefined,
 		maxCostUsd: parameters.number('maxCostUsd'),
 	};
 	const { baseUrl, models } = addresses;
@@ -179,17 +179,17 @@ function readReference(parameters: ItemParameters): string | undefined {
  * @throws ItemError if the entered address is not a text
  * @throws UserError if there is no address, or if n8n's engine v2 runs the workflow, where its trigger does not work
  */
-async function readAddress(
+function readAddress(
 	parameters: ItemParameters,
 	{ apiKey, ownTrigger }: TriggerAddresses,
 	{ reference }: PlanBase,
-): Promise<string> {
+): string {
 	const wayOut =
 		'Enter the production URL of a Media Generation Trigger, or leave the field empty for the trigger of this workflow.';
 	const value = parameters.value('callbackUrl');
 	if (parameters.isLeftOut('callbackUrl', 'Callback URL', value, wayOut)) {
 		refuseEngineV2(parameters.context);
-		return callbackAddress(await ownTrigger(), apiKey, reference);
+		return callbackAddress(ownTrigger(), apiKey, reference);
 	}
 	const entered = parameters.requiredText('callbackUrl', 'Callback URL', wayOut);
 	return callbackAddress(entered, apiKey, reference);

@@ -55,11 +55,9 @@ export async function planRun(
 ): Promise<RunPlan> {
 	await checkOneAccount(context);
 	const count = context.getInputData().length;
-	let trigger: Promise<string> | undefined;
-	const addresses: TriggerAddresses = {
-		...service,
-		ownTrigger: async () => await (trigger ??= triggerOfThisWorkflow(context)),
-	};
+	let trigger: string | undefined;
+	const ownTrigger = () => (trigger ??= triggerOfThisWorkflow(context));
+	const addresses: TriggerAddresses = { ...service, ownTrigger };
 	const items: ItemPlan[] = [];
 	const yieldIfDue = yielding(stopSignal(context));
 	for (let itemIndex = 0; itemIndex < count; itemIndex++) {
@@ -159,7 +157,7 @@ export function knownCostUsd(creates: readonly CreatePlan[]): number {
  * @throws ItemError if an expression in the credential gives an item another key or address than the first item
  * @throws Stopped if the execution was stopped
  */
-export async function checkOneAccount(context: IExecuteFunctions): Promise<void> {
+async function checkOneAccount(context: IExecuteFunctions): Promise<void> {
 	const count = context.getInputData().length;
 	if (count < 2 || !(await mayDifferByItem(context, CREDENTIAL_TYPE))) return;
 	const yieldIfDue = yielding(stopSignal(context));

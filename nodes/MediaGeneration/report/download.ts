@@ -25,7 +25,6 @@ import {
 	refusalOf,
 	type Trouble,
 } from './mediaHost';
-import { fileName } from './taskItems';
 
 /** How many items download at once. Downloads hold no place of a task, so a slow media host delays no create. */
 const DOWNLOADS_AT_ONCE = 10;
@@ -72,12 +71,6 @@ export class PassingTrouble extends ItemError {
 	}
 }
 
-/** The name of a file without its extension, and its index among the results; undefined if it is the only one. */
-interface Named {
-	stem: string;
-	index: number | undefined;
-}
-
 /** The result of one try: the file, or why there is none. */
 type Try = { file: IBinaryData } | Trouble;
 
@@ -111,14 +104,14 @@ class Links {
  *
  * The tasks are paid for, so a download begins anew after a passing status, a reset, a timeout, a transfer that breaks
  * off or stands still, and of a fresh link after any answer; with the links of another read each time. The pauses grow,
- * and observe `Retry-After`. The task that was read last comes first, since its links last longest.
+ * and observe `Retry-After`.
  */
 export class Downloader {
 	/** Since when no try has brought a file, and when the last try failed; milliseconds of the clock. */
 	private failingSince: number | undefined;
 	private failedAt = -Infinity;
 
-	private readonly atOnce = new Semaphore(DOWNLOADS_AT_ONCE, true);
+	private readonly atOnce = new Semaphore(DOWNLOADS_AT_ONCE);
 
 	/**
 	 * @param openFile opens results below the base URL; undefined if no credential can be used
@@ -149,8 +142,8 @@ export class Downloader {
 			const files: IBinaryData[] = [];
 			// One after the other: the tasks of a batch are parallel already.
 			for (const [at, index] of resultIndexes(task).entries()) {
-				const name = { stem: wanted.stem, index: resultUrls.length === 1 ? undefined : index };
-				files.push(await this.untilItComes(links, at, name, wanted));
+				const number = resultUrls.length === 1 ? '' : `-${index + 1}`;
+				files.push(await this.untilItComes(links, at, wanted.stem + number, wanted));
 			}
 			return files;
 		});
@@ -159,7 +152,7 @@ export class Downloader {
 	private async untilItComes(
 		links: Links,
 		at: number,
-		name: Named,
+		name: string,
 		{ giveUpAt: deadline, triedSince }: Wanted,
 	): Promise<IBinaryData> {
 		const beganAt = clock.now();
@@ -198,26 +191,27 @@ export class Downloader {
 		return (this.failingSince ??= now);
 	}
 
-	private async tryOnce(url: string, named: Named): Promise<Try> {
+	private async tryOnce(url: string, name: string): Promise<Try> {
 		const opened = await openResult(this.context, url, this.openFile);
 		if ('trouble' in opened) return opened;
 		const begun = await withTimeLimit(settled(firstBytes(opened)), MINUTE_MS);
 		if (begun === undefined || 'error' in begun) return brokeOff(endingOf(opened, url), 0);
 		const refusal = await refusalOf(opened, url, begun.value);
-		return refusal ?? (await this.store(opened, url, begun.value, named));
+		return refusal ?? (await this.store(opened, url, begun.value, name));
 	}
 
 	/**
 	 * Streams a file into n8n's storage.
 	 *
 	 * @param beginning the first bytes, or the whole file if its stream has ended
+	 * @param name of the file, without its extension
 	 * @throws ItemError if the file is too large, or n8n does not keep it
 	 */
 	private async store(
 		opened: MediaAnswer,
 		url: string,
 		beginning: Buffer,
-		{ stem, index }: Named,
+		name: string,
 	): Promise<Try> {
 		const { headers, body } = opened;
 		const because = endingOf(opened, url);
@@ -227,10 +221,9 @@ export class Downloader {
 				"Switch off 'Download Results' and use the result URLs.",
 			);
 		if (Number(headers['content-length']) > this.maxBytes) throw tooLarge();
-		const { pathname } = new URL(url);
-		const name = isDataUri(url) ? '' : pathname;
-		const mimeType = mediaTypeOf(beginning, headers['content-type'] ?? '', name);
-		const fullName = fileName(stem, index, extensionFor(mimeType, name));
+		const path = isDataUri(url) ? '' : new URL(url).pathname;
+		const mimeType = mediaTypeOf(beginning, headers['content-type'] ?? '', path);
+		const fullName = [name, extensionFor(mimeType, path)].filter(Boolean).join('.');
 		let bytes = 0;
 		const count = (chunk: Uint8Array) => {
 			bytes += chunk.length;

@@ -182,45 +182,27 @@ export async function refusalOf(
 	const { statusCode, headers } = opened;
 	const { kind, again, retryAfterMs } = kindOf(opened);
 	const because = endingOf(opened, url);
-	if (kind === 'answered' && isPart(opened)) {
-		return {
-			trouble: because('The result host answered with a part of the file', AGAIN),
-			isOfLink: true,
-		};
-	}
 	const type = registeredType(headers['content-type'] ?? '');
 	const isText = /^text\/(html|plain)$|[/+]json$/.test(type);
 	const isFile = () =>
 		isDataUri(url) || TEXT_FILE.test(new URL(url).pathname) || typesOf(beginning).length > 0;
 	if (kind === 'answered' && (!isText || isFile())) return undefined;
 	const said = isText ? await refusalIn(opened, beginning) : '';
-	const isPage = type === 'text/html';
-	const what =
-		kind !== 'answered'
-			? `The result could not be downloaded (HTTP ${statusCode})`
-			: `The result host answered with a ${isPage ? 'web page' : 'message'} instead of media`;
-	const came =
-		kind === 'answered' ? '. The page may be of a proxy' : '. A web page came, perhaps of a proxy';
-	const next =
-		kind !== 'answered'
-			? 'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Get Task.'
-			: `Open the URL in a browser to see what it says. ${AGAIN}`;
-	return {
-		trouble: because(what, next, (isPage ? came : '') + said),
-		retryAfterMs,
-		isOfLink: !again,
-	};
+	const came = type === 'text/html' ? '. A web page came, perhaps of a proxy' : '';
+	const trouble =
+		kind === 'answered'
+			? because(
+					'The result host answered with a message instead of media',
+					`Open the URL in a browser to see what it says. ${AGAIN}`,
+					came + said,
+				)
+			: because(
+					`The result could not be downloaded (HTTP ${statusCode})`,
+					'The task is done and paid for. Its result URLs may have expired: read the task again with the operation Get Task.',
+					came + said,
+				);
+	return { trouble, retryAfterMs, isOfLink: !again };
 }
-
-/** Whether an answer says that it is a part of the file, although the whole file was asked for. */
-function isPart({ statusCode, headers }: MediaAnswer): boolean {
-	const [, first, last, size] =
-		/^bytes (\d+)-(\d+)\/(\d+|\*)/.exec(headers['content-range'] ?? '') ?? [];
-	if (first === undefined) return statusCode === PARTIAL_CONTENT;
-	return Number(first) > 0 || (size !== '*' && Number(last) + 1 < Number(size));
-}
-
-const PARTIAL_CONTENT = 206;
 
 type Because = ReturnType<typeof endingOf>;
 

@@ -107,8 +107,6 @@ export function pendingJson(taskId: string, sent: IDataObject): IDataObject {
 	return { ...json, ...(isRecord(sent.record) && { record: furtherFields(sent.record, json) }) };
 }
 
-type Entry = [name: string, value: IDataObject[string]];
-
 /** The layers of an answer that may have a task's fields: the top, and inside these. */
 const WRAPPERS = ['data', 'task'];
 
@@ -126,7 +124,7 @@ export function furtherFields(record: IDataObject, json: IDataObject): IDataObje
 }
 
 function furtherIn(record: IDataObject, json: IDataObject): IDataObject {
-	const entries = Object.entries(record).flatMap(([name, value]): Entry[] => {
+	const entries = Object.entries(record).flatMap(([name, value]): Array<[string, typeof value]> => {
 		if (WRAPPERS.includes(name) && isRecord(value)) {
 			const rest = furtherIn(value, json);
 			return Object.keys(rest).length > 0 ? [[name, rest]] : [];
@@ -197,10 +195,6 @@ export function fileStem(
 	const parts = [number, firstWords(prompt ?? ''), id];
 	return parts.filter(Boolean).join('-') || 'result';
 }
-
-/** @param index the number of the result among the results of its task, from 0; undefined if it is the only one */
-export const fileName = (stem: string, index: number | undefined, extension: string | undefined) =>
-	[index === undefined ? stem : `${stem}-${index + 1}`, extension].filter(Boolean).join('.');
 
 function promptIn({ prompt, input }: IDataObject): string | undefined {
 	if (typeof prompt === 'string') return prompt;

@@ -157,11 +157,7 @@ const hasState = (fields: IDataObject, name = 'state'): boolean =>
  * @param state the name of the state
  * @param taskId the service's id of the task, if it is known
  */
-export function findStated(
-	answer: unknown,
-	state: string,
-	taskId?: string,
-): IDataObject | undefined {
+export function findStated(answer: unknown, state: string, taskId?: string) {
 	const stated = [...layersIn(answer)].filter(
 		({ fields, among }) => among <= 1 && hasState(fields, state),
 	);

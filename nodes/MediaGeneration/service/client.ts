@@ -9,7 +9,7 @@ import type { Answer } from './boundedAnswer';
 import {
 	checkModel,
 	hasBalance,
-	modelInId,
+	isOfModel,
 	orderOf,
 	resultsIn,
 	taskIdIn,
@@ -108,15 +108,6 @@ export class ServiceClient {
 		this.secrets = new SecretRedactor(keys);
 	}
 
-	/**
-	 * The id of the task in the body of a callback.
-	 *
-	 * @param model the parameter `MODEL_PARAMETER` of the callback's address
-	 */
-	taskIdIn(body: unknown, model: unknown): string | undefined {
-		return taskIdIn(body, this.service, model);
-	}
-
 	/** Hides the token of a callback address in whatever the service says. */
 	hideToken(token: unknown): void {
 		this.secrets.add(token);
@@ -163,10 +154,9 @@ export class ServiceClient {
 
 	/** A callback address that tells the model, if the ids of the service's tasks begin with the model. */
 	private withModel(callback: string, model: string): string {
-		const told = modelInId(this.service, model);
-		if (told === undefined) return callback;
+		if (!isOfModel(this.service)) return callback;
 		const sign = callback.includes('?') ? '&' : '?';
-		return `${callback}${sign}${MODEL_PARAMETER}=${encodeURIComponent(told)}`;
+		return `${callback}${sign}${MODEL_PARAMETER}=${encodeURIComponent(model)}`;
 	}
 
 	/**
@@ -237,9 +227,9 @@ export class ServiceClient {
 		const { kind, speaker, taken, scope } = meaning;
 		if (kind === 'answered') return { parsed: spoken, response };
 		if (kind === 'unexpectedAnswer') throw this.unexpected(NOT_JSON, response);
-		const { what, next } = explainKind(kind, status, asked, { scope, create: this.service.create });
+		const [what, next] = explainKind(kind, asked, { scope, create: this.service.create });
 		// The true status may stand in the body.
-		const happened = status === response.statusCode ? what : what.replace('(HTTP', '(code');
+		const code = `${status === response.statusCode ? 'HTTP' : 'code'} ${status}`;
 		const hidden = said === undefined ? undefined : this.secrets.hide(said);
 		const words = hidden === undefined ? '' : `: ${hidden}`;
 		// Who speaks JSON knows its own address: what it refuses is the model, or a field.
@@ -247,7 +237,7 @@ export class ServiceClient {
 		const message =
 			isOrder && hidden !== undefined
 				? `${withoutStop(hidden)} (HTTP ${status})`
-				: happened + words;
+				: `${what} (${code})${words}`;
 		// An id or a location in the answer is the only way to a task that this create may have made, or to the right address.
 		const mayExist = asked === 'create' && taken === 'unknown';
 		const named = this.nameOf(

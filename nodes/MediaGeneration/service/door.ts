@@ -3,7 +3,7 @@ import type { IDataObject } from 'n8n-workflow';
 import { isRecord, plainName, without } from '../shared/json';
 import { asTaskId, findField, findStated, findTaskId } from './answerFields';
 import { ServiceError } from './serviceError';
-import { type Service, SPECIFICATION } from './services';
+import type { Service } from './services';
 
 /** The value of a placeholder; undefined, null or an empty text if it has none. */
 type ValueOf = (name: string) => unknown;
@@ -100,12 +100,8 @@ export function orderOf(
 }
 
 /** Whether the ids of a service's tasks begin with the model, since the path of a read has a part of the model. */
-const isOfModel = ({ read }: Service): boolean =>
+export const isOfModel = ({ read }: Service): boolean =>
 	placeholdersIn(read).some((name) => OF_MODEL.includes(name));
-
-/** @returns a model as the id of a task begins with it; undefined if the ids have none */
-export const modelInId = (service: Service, model: string): string | undefined =>
-	isOfModel(service) ? model : undefined;
 
 /** The service's own part of an id. */
 const ownId = (service: Service, taskId: string): string =>
@@ -172,41 +168,27 @@ export function taskIdIn(answer: unknown, service: Service, model?: unknown): st
 const SUCCESS = /^(?:success|succeed(?:ed)?|completed?|finished|done|ready)$/;
 const FAILURE = /^(?:fail(?:ed|ure)?|error|cancel(?:l?ed)?|aborted|expired|rejected|\w*moderated)$/;
 
-/** What the record of a task says, in the names of the specification. */
-export interface SpecifiedRecord {
-	/** The part of the record that has the state. */
-	stated: IDataObject;
-	state: 'PENDING' | 'SUCCESS' | 'FAILURE';
-	/** The service's word for the state. */
-	word: string;
-	/** The results in whatever shape. */
-	results: unknown;
-}
-
 /**
- * Reads the record of a task. Where several layers have a state, that of the layer that names the task counts.
+ * Reads the record of a task in the names of the specification. Where several layers have a state, that of the layer that
+ * names the task counts.
  *
- * @param taskId the id of the task, if it is known
- * @returns undefined if the answer has no state
+ * @returns the part of the record that has the state, the state and the service's word for it, and the results in whatever
+ *   shape; undefined if the answer has no state
  */
-export function asSpecified(
-	answer: unknown,
-	service: Service = SPECIFICATION,
-	taskId?: string,
-): SpecifiedRecord | undefined {
-	const id = taskId === undefined ? undefined : ownId(service, taskId);
-	const stated = findStated(answer, service.state, id);
+export function asSpecified(answer: unknown, service: Service, taskId: string) {
+	const stated = findStated(answer, service.state, ownId(service, taskId));
 	if (stated === undefined) return undefined;
 	const word = String(stated[service.state]).trim();
 	const plain = plainName(word);
-	const state = SUCCESS.test(plain) ? 'SUCCESS' : FAILURE.test(plain) ? 'FAILURE' : 'PENDING';
-	return { stated, state, word, results: resultsIn(answer, service, stated) };
+	const ended = SUCCESS.test(plain) ? 'SUCCESS' : FAILURE.test(plain) ? 'FAILURE' : undefined;
+	const state = ended ?? 'PENDING';
+	return { stated, state, word, results: resultsIn(answer, service, stated) } as const;
 }
 
 /** The results of an answer: the first of the row's names that has a value, beside the state first. */
 export const resultsIn = (
 	answer: unknown,
-	{ results, state }: Service = SPECIFICATION,
+	{ results, state }: Service,
 	stated = findStated(answer, state),
 ): unknown =>
 	results

@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { isRecord, isScalar, nearest, plainFields, plainName, toNumber } from '../shared/json';
+import { isRecord, isScalar, plainFields, plainName, toNumber } from '../shared/json';
 
 /** The models that the specification shows (section 1), which are the defaults of the nodes. */
 export const IMAGE_MODEL = 'imagevendor/image-model-2-text-to-image';
@@ -80,10 +80,8 @@ const pricedModel = (model: string, models: readonly PricedModel[]) =>
 
 /** @returns what to do about a model that the account does not have, as far as the user has entered the account's models */
 export function adviseModel(model: string, models: readonly PricedModel[]): string | undefined {
-	const ids = models.map(({ id }) => id);
-	const near = nearest(model, ids);
-	if (near === undefined || ids.includes(model)) return undefined;
-	return `The model '${model}' is not in the credential, under 'Models'. The nearest there is '${near}': choose a model from the list in 'Model'.`;
+	if (models.length === 0 || models.some(({ id }) => id === model)) return undefined;
+	return `The model '${model}' is not in the credential, under 'Models': choose a model from the list in 'Model'.`;
 }
 
 /** Whether a model is a placeholder of the specification, which the account does not have. */

@@ -152,93 +152,69 @@ export const orChangePrompt = (kind: ServiceErrorKind, advice: string, said = ''
 const LATER =
 	'The service may work again later. A task that was created goes on: fetch it with the operation Wait for Task.';
 
-/** What happened, and what to do. */
-interface Explanation {
-	what: string;
-	next: string;
-}
+/** What happened, and what to do, where that does not depend on what was asked. */
+const EXPLAINED: Partial<Record<ServiceErrorKind, Explanation>> = {
+	unreachable: [
+		'The service cannot be reached: the gateway before it has no connection to it',
+		LATER,
+	],
+	tooLarge: [
+		'The request is too large for the service',
+		"Send smaller files, or choose 'Links' in 'Send Files As'. Without files: send less input.",
+	],
+	redirected: [
+		'The service redirects to another address',
+		"Enter the final address as the 'Base URL' of the credential. Redirects are not followed, so that the API key goes nowhere else.",
+	],
+	serviceDown: ['The service is not working at the moment', LATER],
+	unauthorized: [
+		'The service refused the API key',
+		"Open the Media Generation credential and paste the API key of your account again. Check that the 'Base URL' belongs to the same account.",
+	],
+	noCredits: ['The account has not enough credits', 'Buy credits at the service, then try again.'],
+	tooManyRequests: [
+		'The account has too many tasks or requests under way',
+		'Wait until other tasks of the account are finished, or run fewer of them at the same time.',
+	],
+};
+
+type Explanation = readonly [what: string, next: string];
 
 /**
  * Explains an answer that refuses a request.
  *
- * @param status the HTTP status, or the one that the body has instead
  * @param scope what the answer is about
  * @param create the path of a create
+ * @returns what happened, and what to do
  */
 export function explainKind(
 	kind: ServiceErrorKind,
-	status: number,
 	asked: Asked,
 	{ scope, create }: Pick<Meaning, 'scope'> & Pick<Service, 'create'>,
 ): Explanation {
-	switch (kind) {
-		case 'unreachable':
-			return {
-				what: `The service cannot be reached: the gateway before it has no connection to it (HTTP ${status})`,
-				next: LATER,
-			};
-		case 'tooLarge':
-			return {
-				what: `The request is too large for the service (HTTP ${status})`,
-				next: "Send smaller files, or choose 'Links' in 'Send Files As'. Without files: send less input.",
-			};
-		case 'redirected':
-			return {
-				what: `The service redirects to another address (HTTP ${status})`,
-				next: "Enter the final address as the 'Base URL' of the credential. Redirects are not followed, so that the API key goes nowhere else.",
-			};
-		case 'serviceDown':
-			return {
-				what: `The service is not working at the moment (HTTP ${status})`,
-				next: LATER,
-			};
-		case 'unauthorized':
-			return {
-				what: `The service refused the API key (HTTP ${status})`,
-				next: "Open the Media Generation credential and paste the API key of your account again. Check that the 'Base URL' belongs to the same account.",
-			};
-		case 'forbidden':
-			return {
-				what: `The service does not allow this (HTTP ${status})`,
-				next: lookAt(
-					asked,
-					'The model or the prompt of this item may not be allowed: change them, and run this item again. If the service refuses every item, check in your account what the API key may do.',
-				),
-			};
-		case 'noCredits':
-			return asked === 'create'
-				? {
-						what: `The account has not enough credits for this task (HTTP ${status})`,
-						next: 'Buy credits at the service. The Media Generation Credits node shows the balance.',
-					}
-				: {
-						what: `The account has not enough credits (HTTP ${status})`,
-						next: 'Buy credits at the service, then try again.',
-					};
-		case 'notFound':
-			return typeof asked === 'string'
-				? {
-						what: `The service has no such address (HTTP ${status})`,
-						next: create.includes('{')
-							? `Check the model, and the 'Base URL' of the credential, to which ${create} is appended.`
-							: `Check the 'Base URL' of the credential: it must be the part before ${create}.${asked === 'create' ? ' If other items succeed, the model of this item does not exist.' : ''}`,
-					}
-				: {
-						what: `The service knows no such task for this account (HTTP ${status})`,
-						next: CHECK_TASK,
-					};
-		case 'tooManyRequests':
-			return {
-				what: `The account has too many tasks or requests under way (HTTP ${status})`,
-				next: 'Wait until other tasks of the account are finished, or run fewer of them at the same time.',
-			};
-		default:
-			return {
-				what: `The service did not accept the request (HTTP ${status})`,
-				next:
-					scope === 'address'
-						? "Check the 'Base URL' of the credential, and the proxy between n8n and the service, if there is one."
-						: lookAt(asked, LOOK_AT_INPUT),
-			};
+	const known = EXPLAINED[kind];
+	if (known) return known;
+	if (kind === 'forbidden') {
+		const ofCreate =
+			'The model or the prompt of this item may not be allowed: change them, and run this item again. If the service refuses every item, check in your account what the API key may do.';
+		return ['The service does not allow this', lookAt(asked, ofCreate)];
 	}
+	if (kind === 'notFound' && typeof asked !== 'string') {
+		return ['The service knows no such task for this account', CHECK_TASK];
+	}
+	if (kind === 'notFound') {
+		const ofModel = ' If other items succeed, the model of this item does not exist.';
+		return [
+			'The service has no such address',
+			create.includes('{')
+				? `Check the model, and the 'Base URL' of the credential, to which ${create} is appended.`
+				: `Check the 'Base URL' of the credential: it must be the part before ${create}.${asked === 'create' ? ofModel : ''}`,
+		];
+	}
+	const ofAddress =
+		"Check the 'Base URL' of the credential, and the proxy between n8n and the service, if there is one.";
+	return [
+		'The service did not accept the request',
+		scope === 'address' ? ofAddress : lookAt(asked, LOOK_AT_INPUT),
+	];
 }

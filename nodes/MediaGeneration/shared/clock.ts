@@ -223,11 +223,7 @@ export class Semaphore {
 	private running = 0;
 	private readonly waiting: Array<() => void> = [];
 
-	/** @param newestFirst whether the work that came last is done next; otherwise the work is done in order */
-	constructor(
-		private readonly most: number,
-		private readonly newestFirst = false,
-	) {}
+	constructor(private readonly most: number) {}
 
 	async run<T>(work: () => Promise<T>): Promise<T> {
 		if (this.running < this.most) this.running++;
@@ -235,7 +231,7 @@ export class Semaphore {
 		try {
 			return await work();
 		} finally {
-			const next = this.newestFirst ? this.waiting.pop() : this.waiting.shift();
+			const next = this.waiting.shift();
 			if (next) next();
 			else this.running--;
 		}

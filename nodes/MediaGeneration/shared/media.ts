@@ -90,6 +90,9 @@ const SIGNATURES: ReadonlyArray<[beginning: string, ...types: string[]]> = [
 	['ÿ\n', 'image/jxl'],
 	['····ftypavi', 'image/avif'],
 	['····ftyphe', 'image/heic', 'image/heif'],
+	// These brands say only that a file has pictures.
+	['····ftypmif1', 'image/heif', 'image/heic', 'image/avif'],
+	['····ftypmsf1', 'image/heif', 'image/heic', 'image/avif'],
 	['····ftypqt  ', 'video/quicktime'],
 	['····ftypM4A', 'audio/mp4'],
 	['····ftyp3g', 'video/3gpp'],
@@ -110,9 +113,6 @@ const SIGNATURES: ReadonlyArray<[beginning: string, ...types: string[]]> = [
 	['glTF', 'model/gltf-binary'],
 	['%PDF-', 'application/pdf'],
 ];
-
-/** The brands that say only that a file has pictures. What pictures those are, its other brands say. */
-const PICTURE_BRANDS = ['mif1', 'msf1', 'miaf'];
 
 /** Many kinds of files are archives, so their label tells more. */
 const ZIP = 'PK\u0003\u0004';
@@ -150,16 +150,9 @@ export function mediaTypeOf(beginning: Uint8Array, label: string, name: string):
 
 /** The types that a file may have by its first bytes, the usual one first; none if the bytes do not tell. */
 export function typesOf(beginning: Uint8Array): string[] {
-	const text = Buffer.from(beginning.subarray(0, TELLING_BYTES)).toString('latin1');
-	if (beginsWith(beginning, '····ftyp') && PICTURE_BRANDS.includes(text.slice(8, 12))) {
-		// The size of the list of brands.
-		const brands = text.slice(16, text.charCodeAt(2) * 256 + text.charCodeAt(3));
-		const [, inside] = /(avi|he)[a-z]{1,2}/.exec(brands) ?? [];
-		if (inside === undefined) return ['image/heif', 'image/heic', 'image/avif'];
-		return inside === 'avi' ? ['image/avif'] : ['image/heic', 'image/heif'];
-	}
 	const [, ...types] = SIGNATURES.find(([begins]) => beginsWith(beginning, begins)) ?? [];
 	if (types.length > 0) return types;
+	const text = Buffer.from(beginning.subarray(0, TELLING_BYTES)).toString('latin1');
 	const isSvg = /^\W*<(?:svg|\?xml|!)/i.test(text) && /<svg[\s>]/i.test(text);
 	return isSvg && !/<html|<!doctype html/i.test(text) ? ['image/svg+xml'] : [];
 }

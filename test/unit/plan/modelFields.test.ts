@@ -208,11 +208,11 @@ describe('a name that the schema of the model does not have', () => {
 		return image({ additionalFields: { assignments } }, { model: id });
 	};
 
-	it('is refused before the order, and the nearest name is named', async () => {
+	it('is refused before the order, and the names of the fields are named', async () => {
 		const models = [modelOf({ properties })];
 		const error = await refusalOf(named('aspect_ration'), json({}), { models });
 		expect(error.message).toBe(`The model '${id}' has no field 'aspect_ration'`);
-		expect(error.description).toContain("The nearest of its fields is 'aspect_ratio'");
+		expect(error.description).toContain('which has: prompt');
 		const task = { resource: 'task', operation: 'create', model: id, options: {} };
 		const raw = { ...task, input: '{"prompt": "A", "Aspect": "16:9"}' };
 		expect((await refusalOf(raw, json({}), { models })).message).toContain("no field 'Aspect'");

@@ -69,7 +69,7 @@ describe('creating a task', () => {
 	});
 
 	it.each<[object, string]>([
-		[{ code: 402, msg: 'Top up first' }, 'not enough credits for this task (code 402): Top'],
+		[{ code: 402, msg: 'Top up first' }, 'not enough credits (code 402): Top'],
 		[{ success: false, msg: 'Bad luck' }, 'The service named no task id: Bad luck'],
 		[{ code: 500, data: null, message: 'Oops' }, 'The service named no task id: Oops'],
 		[{ code: 200, message: 'ok' }, 'The service named no task id'],
@@ -203,7 +203,7 @@ describe('an answer with an error status', () => {
 	};
 	const noModel = { error: { message: 'No such model.' } };
 	const NEAREST =
-		/^The model 'vendor\/paintre-2' is not in the credential, under 'Models'\. The nearest there is 'vendor\/painter-2': choose a model from the list in 'Model'\.$/;
+		/^The model 'vendor\/paintre-2' is not in the credential, under 'Models': choose a model from the list in 'Model'\.$/;
 	const CHECK_MODEL = /^Check the model 'vendor\/clips' of this item\..*'Base URL'/;
 	const unsafe = { error: { message: 'Rejected by the safety system' } };
 	const page = { statusCode: 404, body: '<h1>Not found</h1>' };
