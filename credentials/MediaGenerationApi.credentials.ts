@@ -109,7 +109,6 @@ function checkExamples(models: unknown): void {
 const NOT_THE_SERVICE =
 	"This 'Service' does not answer at this 'Base URL'. The 'Base URL' is the part of the address before the paths of the service";
 
-/** The messages of the credential's panel by the status of the answer. */
 const MESSAGES: Array<[statuses: number[], message: string]> = [
 	[
 		[301, 302, 303, 307, 308],

@@ -6,9 +6,8 @@ import {
 	NodeConnectionTypes,
 } from 'n8n-workflow';
 
-import { completionFields, downloadFields, includeInput } from './panel/completion';
 import { panelHints } from './panel/hints';
-import { optionFields } from './panel/options';
+import { completionFields, downloadFields, includeInput, optionFields } from './panel/options';
 import { loadModelFields, searchModels } from './panel/models';
 import { imageFields, taskFields, toolFields, videoFields } from './panel/resources';
 import { runTasks } from './run/actionRun';
@@ -60,7 +59,6 @@ export class MediaGeneration implements INodeType {
 		],
 	};
 
-	/** The list of *Model*, and the fields of the chosen model. */
 	methods = { listSearch: { searchModels }, resourceMapping: { loadModelFields } };
 
 	async execute(this: IExecuteFunctions): Promise<INodeExecutionData[][]> {

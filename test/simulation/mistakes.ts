@@ -30,7 +30,7 @@ a run that is awake for longer → the first turn has no end → run/turn.ts →
 what n8n has stored goes on → a retry of any killed execution is refused → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost → if (journal.beginning === 'retry') throw LOST; await refuseLost
 a retry of a run that was killed in its first turn → a retry of a killed first turn orders again → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost(context, journal); → ;
 of several retries → each retry has the claim → run/beginTurn.ts → throw await goesOn(row, \`Another retry of execution \${execution}\`); → continue;
-after a stop → nobody asks for a stop of the caller → n8n/stops.ts → if (!own && !isCalled(context)) → if (!own)
+after a stop → nobody asks for a stop of the caller → n8n/internals.ts → if (!own && !isCalled(context)) → if (!own)
 no retry lets the bare → the currently saved workflow lets the bare input out → n8n/runAgain.ts → data: { main: [ifPassedOver] }, → data: { main: [inputOfSleeper] },
 every item says → a task that is not finished counts as finished → run/nextStep.ts → if (!hasEnded(task) && !isLinkless → if (false && !isLinkless
 every run that waits goes on once → a run puts out its items when it goes to sleep → n8n/runAgain.ts → return [[]]; → return [ifPassedOver];

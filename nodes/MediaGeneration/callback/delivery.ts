@@ -159,7 +159,6 @@ export class ExpectedCallbacks {
 
 	private early: Promise<void> | undefined;
 
-	/** Aborted at the end of the run. */
 	private readonly end = new AbortController();
 
 	constructor(private readonly context: IExecuteFunctions) {}

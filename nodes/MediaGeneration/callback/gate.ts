@@ -155,7 +155,6 @@ const pathOf = (url = ''): string => (URL.canParse(url) ? new URL(url).pathname 
 /** How long the decision about a callback may take: the answer is due within 10 s (docs/reference.md, Limits). */
 const ANSWER_LIMIT_MS = 8_000;
 
-/** What the trigger answers to a callback. */
 interface WebhookAnswer {
 	status: number;
 	body: Record<string, string | boolean>;

@@ -122,7 +122,6 @@ export class AccountLimits {
 		return Math.max(this.pausedUntil, placeAt, isFull ? this.nextWindowAt : -Infinity);
 	}
 
-	/** How many creates a window holds. */
 	private get windowSize(): number {
 		return Math.max(this.learnt.atOnce, Math.round(LEAST_WINDOW_MS * this.learnt.perMs));
 	}

@@ -98,7 +98,6 @@ export class CircuitBreaker {
 		return !this.isOpen && taken !== undefined && taken.sentAt >= at;
 	}
 
-	/** The service took an order. */
 	taken(sentAt: number): void {
 		this.alike = undefined;
 		this.state = { inVain: 0, doubts: 0, taken: { sentAt } };

@@ -273,7 +273,6 @@ export class CreateQueue {
 		limits.pause(until);
 	}
 
-	/** Whether a pause is not over. */
 	private get isPaused(): boolean {
 		return this.pause !== undefined && clock.now() < this.pause.until;
 	}

@@ -1,7 +1,6 @@
 import { type IDataObject, type IExecuteFunctions, UserError } from 'n8n-workflow';
 
-import { executionIdOf } from '../n8n/internals';
-import { lookForStop } from '../n8n/stops';
+import { executionIdOf, lookForStop } from '../n8n/internals';
 import { echo, sentInput } from '../plan/inputFile';
 import { type CreatePlan, referenceOf } from '../plan/planTypes';
 import { MAY_BE_BILLED, NOT_KNOWN } from '../report/taskErrors';

@@ -98,7 +98,6 @@ export class LedgerRow {
 		return true;
 	}
 
-	/** Removes the row. */
 	async clear(): Promise<void> {
 		// A row that all names share has entries of others.
 		if ((await this.size()) === 0) return;
@@ -115,7 +114,6 @@ export class LedgerRow {
 		);
 	}
 
-	/** Takes entries out. */
 	async remove(entries: DeduplicationItemTypes[]): Promise<void> {
 		await this.named(
 			async (helpers) => await helpers.removeProcessed(entries, 'node', OPTIONS),

@@ -89,7 +89,6 @@ async function readExecution(context: IExecuteFunctions, id: string): Promise<St
 	});
 }
 
-/** What the journals of an execution say. */
 function factsOf(data: IRunExecutionData) {
 	const journals = journalsOf(data).flatMap(({ kept }) => entriesIn(kept[JOURNAL]));
 	const created = journals.filter(({ taskId }) => taskId !== undefined);
@@ -104,7 +103,6 @@ function factsOf(data: IRunExecutionData) {
 	};
 }
 
-/** What is read of an entry of a journal. */
 interface JournalEntry {
 	itemIndex?: number;
 	taskId?: string;
@@ -123,7 +121,6 @@ export const isFree = (task: JournalEntry['task']): boolean =>
 export const costOf = (entries: ReadonlyArray<Pick<JournalEntry, 'costUsd' | 'task'>>): number =>
 	entries.reduce((sum, { costUsd = 0, task }) => sum + (isFree(task) ? 0 : costUsd), 0);
 
-/** The entries of all runs in a journal. */
 const entriesIn = (journal: unknown): JournalEntry[] =>
 	isRecord(journal) && isRecord(journal.runs)
 		? Object.values(journal.runs).flatMap((run) =>

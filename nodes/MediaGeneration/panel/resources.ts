@@ -3,7 +3,6 @@ import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 import { fileField, numberField, operationField } from './hints';
 import { modelField, modelFields } from './models';
 
-/** The fields that images and videos share. */
 function mediaFields(
 	resource: 'image' | 'video',
 	media: {

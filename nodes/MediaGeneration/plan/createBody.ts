@@ -76,7 +76,6 @@ function readRawInput(parameters: ItemParameters): IDataObject {
 	return input.prompt === '' && Object.keys(input).length === 1 ? {} : input;
 }
 
-/** The text that JavaScript makes of an object. */
 const OBJECT_IN_TEXT = '[object Object]';
 
 function checkInput(input: IDataObject, { context, itemIndex }: ItemParameters): void {
@@ -109,7 +108,6 @@ function readMediaInputs(parameters: ItemParameters): IDataObject[] {
 	return prompts.map((each) => ({ ...input, prompt: each }));
 }
 
-/** The prompt, or each of its lines. */
 function readPrompts(parameters: ItemParameters): string[] {
 	const wayOut =
 		'Describe what is to be generated. If the prompt is an expression, check that the incoming item has that field.';

@@ -103,7 +103,6 @@ function checkTotal(characters: number): void {
 	});
 }
 
-/** How many characters a data URI has. */
 const asData = (bytes: number) => Math.ceil(bytes / 3) * 4;
 
 /**

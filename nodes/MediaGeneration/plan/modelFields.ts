@@ -115,8 +115,7 @@ export function unknownField(
 	models: readonly PricedModel[],
 ): string | undefined {
 	for (const { model, input, itemIndex } of creates) {
-		const names = fieldsOf(model, models).map(({ name }) => name);
-		const unknown = Object.keys(input).find((name) => !names.includes(name) && !OWN.includes(name));
+		const { names, unknown } = namesOf(model, input, models);
 		if (names.length === 0 || unknown === undefined) continue;
 		return `The input example of '${model}' has no field '${unknown}' (item ${itemIndex + 1}). Its fields: ${names.join(', ')}.`;
 	}
@@ -129,10 +128,8 @@ export function checkNames(
 	input: IDataObject,
 	models: readonly PricedModel[],
 ): void {
-	const fields = fieldsOf(model, models);
-	const names = fields.map(({ name }) => name);
-	const unknown = Object.keys(input).find((name) => !names.includes(name) && !OWN.includes(name));
-	if (unknown === undefined || !fields.some(({ isOfAll }) => isOfAll)) return;
+	const { names, unknown, isOfAll } = namesOf(model, input, models);
+	if (unknown === undefined || !isOfAll) return;
 	throw new ItemError(`The model '${model}' has no field '${unknown}'`, {
 		description: `Correct the name, or the schema in the credential, which has: ${names.join(', ')}.`,
 	});
@@ -140,6 +137,14 @@ export function checkNames(
 
 /** The panel has these fields itself. */
 const OWN = ['prompt', 'image_url', 'duration'];
+
+/** The names of a model's fields, and the first name of an input that is none of them. */
+function namesOf(model: string, input: IDataObject, models: readonly PricedModel[]) {
+	const fields = fieldsOf(model, models);
+	const names = fields.map(({ name }) => name);
+	const unknown = Object.keys(input).find((name) => !names.includes(name) && !OWN.includes(name));
+	return { names, unknown, isOfAll: fields.some(({ isOfAll }) => isOfAll) };
+}
 
 /** @throws ItemError if the input lacks a field that the panel asks for */
 export function checkNeeded({ needed }: ModelFields, input: IDataObject): void {

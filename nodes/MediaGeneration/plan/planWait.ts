@@ -98,7 +98,6 @@ export const isNearLimit = (limitAt: number): boolean =>
 export const heldSeconds = (context: IExecuteFunctions): number =>
 	hangsUp(context) ? MCP_SECONDS : HELD_SECONDS;
 
-/** Why a run is held to its end. */
 interface Obstacle {
 	why: string;
 	/** Whether the user's choice to sleep at once is refused; otherwise the run is held. */

@@ -71,7 +71,6 @@ export class PassingTrouble extends ItemError {
 	}
 }
 
-/** The result of one try: the file, or why there is none. */
 type Try = { file: IBinaryData } | Trouble;
 
 /** The links to the results of a task: a link may end before its file has come, so the task is read again. */
@@ -257,7 +256,6 @@ export class Downloader {
 /** n8n's setting for the largest file in its database: 512 MiB by default, 1024 MiB at most. */
 const DATABASE_LIMIT = 'N8N_BINARY_DATA_DATABASE_MAX_FILE_SIZE';
 
-/** The error codes of a full disk. */
 const isStorageFull = (error: unknown) =>
 	error instanceof Error &&
 	'code' in error &&

@@ -138,7 +138,6 @@ export async function openResult(
 	return { trouble };
 }
 
-/** The file that a data URI is. */
 function fileIn(uri: string): MediaAnswer {
 	const comma = uri.indexOf(',');
 	const label = uri.slice(uri.indexOf(':') + 1, comma);
@@ -158,7 +157,6 @@ function percentDecoded(text: string): Buffer {
 	return Buffer.from(decoded, 'latin1');
 }
 
-/** What an answer means by its head alone. */
 const kindOf = ({ statusCode, headers }: MediaAnswer) =>
 	classifyAnswer({ statusCode, headers, body: '' }, Date.now());
 

@@ -26,8 +26,15 @@ import { count, errorOf, inTableOrder, ItemError } from '../shared/itemError';
 import { beginOrders, clearAtEnd, wakeUp } from './beginTurn';
 import { untilTurnEnds } from './bringTask';
 import { lostResults } from './deliver';
-import { endUnsent, explainStop, goToSleep, isUnfinished, nextOrderAt, orderedBy } from './endTurn';
-import { tellEnd } from './progress';
+import {
+	endUnsent,
+	explainStop,
+	goToSleep,
+	isUnfinished,
+	nextOrderAt,
+	orderedBy,
+	tellEnd,
+} from './endTurn';
 import { connectRun, RunContext } from './runContext';
 import { dryRunHint, endHints, hint, showWarnings } from './runHints';
 
@@ -107,7 +114,6 @@ async function planAnew(
 	return undefined;
 }
 
-/** The rest of a turn that has begun. */
 async function goOn(run: RunContext): Promise<INodeExecutionData[][]> {
 	const { context, journal, queue, window, turn } = run;
 	const ended = await settled(untilTurnEnds(run));

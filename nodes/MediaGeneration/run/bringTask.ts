@@ -194,7 +194,6 @@ async function load(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	return loaded !== undefined;
 }
 
-/** Downloads the results, each once. */
 async function download(run: RunContext, entry: TaskEntry): Promise<boolean> {
 	const { task, until = Infinity, triedSince } = entry;
 	const beganAt = clock.now();
@@ -242,7 +241,6 @@ function numberOf({ journal }: RunContext, { itemIndex, taskIndex }: TaskEntry):
 	return journal.entriesOf(itemIndex).length > 1 ? `${number}-${taskIndex + 1}` : `${number}`;
 }
 
-/** The entry has its result. */
 async function finish(run: RunContext, plan: TaskPlan, entry: TaskEntry): Promise<void> {
 	const { task, taskId = '' } = entry;
 	if (plan.kind === 'read' && plan.deliverTo !== undefined && task && !plan.wait) {

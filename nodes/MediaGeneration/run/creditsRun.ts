@@ -53,7 +53,6 @@ async function readBalance(context: IExecuteFunctions): Promise<unknown> {
 const inputPart = ({ json, ...input }: INodeExecutionData) =>
 	partOf({ ...input, json: without(json, 'balance') });
 
-/** The fields that an AI agent can use. */
 function answerForAgent({ record, ...answer }: IDataObject): IDataObject {
 	return answer.balance === null ? { ...answer, record } : answer;
 }

@@ -45,7 +45,6 @@ export type Step =
 	| { kind: 'order' | 'read' | 'download' | 'askLedger' | 'deliver'; at: number }
 	| { kind: 'orderAgain'; again: OrderAgain }
 	| { kind: 'failed'; error: ItemError }
-	/** The task has its result. */
 	| { kind: 'result' }
 	/** Nobody needs the task any more. */
 	| { kind: 'left' };
@@ -256,7 +255,6 @@ export function noteRead(
 	});
 }
 
-/** The error of a task whose time is up. */
 function lateError(entry: TaskEntry, plan: TaskPlan, view: RunView): ItemError {
 	const { taskId = '', task: last, trouble } = entry;
 	if (isGet(plan)) {

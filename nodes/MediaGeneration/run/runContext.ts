@@ -53,12 +53,10 @@ export class RunContext {
 	private readonly toOrder: readonly TaskEntry[];
 	private inWindow: ReadonlySet<TaskEntry>;
 
-	/** The files that are on their way. */
 	readonly loading = new Map<TaskEntry, Promise<{ value: boolean } | { error: unknown }>>();
 
 	private readonly end = new AbortController();
 
-	/** The tasks that are waited for. */
 	private readonly waiting = new Set<TaskEntry>();
 
 	/** The entries whose task holds a place at the account. */

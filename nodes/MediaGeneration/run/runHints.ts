@@ -9,7 +9,6 @@ import { roundUsd } from '../service/money';
 import { isOutOfReach } from '../shared/addresses';
 import { count, ItemError, shortened, withoutStop, writeLog } from '../shared/itemError';
 
-/** An item with its result. */
 interface End {
 	plan: ItemPlan;
 	/** The fields of the first output item; empty if nothing leaves. */
@@ -95,7 +94,6 @@ function costOf(ends: readonly End[]): string {
 	return cost.length > 0 ? `${cost.join(', ')}.` : '';
 }
 
-/** What has failed, what came too late, and which prices are not known. */
 function troubles(ends: readonly End[]): string[] {
 	const failed = ends.filter(({ isFailed }) => isFailed);
 	const late = ends.filter(({ isLate }) => isLate);
@@ -112,7 +110,6 @@ function troubles(ends: readonly End[]): string[] {
 	];
 }
 
-/** What to do about items that failed. */
 function adviceOf(ends: readonly End[], hasErrorOutput: boolean): string[] {
 	const failed = ends.filter(({ isFailed }) => isFailed);
 	const hasOthers = failed.length > 0 && ends.length > 1;
@@ -131,7 +128,6 @@ const isPaid = ({ plan, json, isCreated }: End) =>
 const mayBePaid = ({ json, isCreated }: End) =>
 	isCreated || String(json.error).startsWith(NOT_KNOWN);
 
-/** How many items failed, which ones, and why the first one failed. */
 function failures(items: number, failed: readonly End[]): string {
 	const [first] = failed;
 	if (first === undefined) return '';
@@ -153,7 +149,6 @@ function numbersOf(ends: readonly End[]): string {
 
 const isPriced = ({ estimatedCostUsd }: CreatePlan) => estimatedCostUsd !== undefined;
 
-/** Why prices are not known, and what makes them known. */
 function unpriced(creates: readonly CreatePlan[]): string[] {
 	const unknown = creates.filter((create) => !isPriced(create));
 	const short = unknown.filter(({ lacksDuration }) => lacksDuration).length;

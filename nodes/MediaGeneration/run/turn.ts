@@ -9,10 +9,8 @@ const WORTH_A_SLEEP_MS = MINUTE_MS;
 const LINE_MS = MINUTE_MS;
 
 /** What decides when a turn ends. All times are milliseconds of the clock. */
-export interface TurnRule {
-	/** When the turn began. */
+interface TurnRule {
 	startedAt: number;
-	/** Whether the run has slept. */
 	hasSlept: boolean;
 	/** *Sleep After*, milliseconds; Infinity for a run that is held. */
 	suspendAfterMs: number;
@@ -122,7 +120,6 @@ export class Turn {
 		this.hasProgress = true;
 	}
 
-	/** To be called when the turn is done with. */
 	close(): void {
 		this.alarm.close();
 	}

@@ -20,14 +20,12 @@ export function asTaskId(value: unknown): string | undefined {
 	return trimmed.isWellFormed() ? trimmed : undefined;
 }
 
-/** A UUID, with or without hyphens. */
 const UUID = /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/i;
 
 /** The form of an id for comparisons: a UUID is the same in small and in capital letters. */
 export const comparableId = (taskId: string): string =>
 	UUID.test(taskId) ? taskId.toLowerCase() : taskId;
 
-/** An object within an answer. */
 interface Layer {
 	fields: IDataObject;
 	/** The names of the fields that lead to it, as `plainName` writes them. */

@@ -112,7 +112,6 @@ export async function connect(context: Context): Promise<Connection> {
 	return { client, service, apiKey, baseUrl, models, openFile };
 }
 
-/** Returns an answer of any status, and only from the called address. */
 const ANY_ANSWER = {
 	// So that the answer can be given up at any moment.
 	encoding: 'stream',

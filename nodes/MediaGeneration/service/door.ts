@@ -10,7 +10,6 @@ type ValueOf = (name: string) => unknown;
 
 const PLACEHOLDER = /\{(\w+)\}/g;
 
-/** The placeholders that are parts of the model. */
 const OF_MODEL = ['model', 'kind', 'name', 'app'];
 
 /** The placeholders that name no field of the input. */
@@ -124,7 +123,6 @@ export function taskPath(service: Service, template: string, taskId: string): st
 	return pathOf(template, (name) => (name === 'taskId' ? id : partOfModel(model, name)));
 }
 
-/** An id that no task has. */
 const NO_TASK = '00000000-0000-0000-0000-000000000000';
 
 /** The path for the credential's test: the balance, or a task that cannot be. */

@@ -81,7 +81,6 @@ function inputSchemaIn({ components, definitions }: IDataObject): IDataObject {
 	throw unreadable("is an OpenAPI document without one schema 'Input'", wayOut);
 }
 
-/** The input in the body of a request. */
 const inputIn = (body: IDataObject): IDataObject =>
 	typeof body.model === 'string' && isRecord(body.input) ? body.input : body;
 

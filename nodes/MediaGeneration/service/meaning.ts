@@ -10,13 +10,11 @@ export type Kind =
 	| 'unauthorized'
 	/** The key, or this one request, is not allowed (403). */
 	| 'forbidden'
-	/** The account has no credits left. */
 	| 'noCredits'
 	/** There is no such task, or no such address. */
 	| 'notFound'
 	/** The account has too many unfinished tasks, or asks too often. */
 	| 'tooManyRequests'
-	/** The request was not accepted as it is. */
 	| 'rejected'
 	/** The body of the request is too large (413). */
 	| 'tooLarge'

@@ -74,7 +74,6 @@ export class ServiceError extends Error {
 		return this.kind === 'unexpectedAnswer';
 	}
 
-	/** Whether something has answered. */
 	get isAnswer(): boolean {
 		return this.statusCode !== undefined || this.isWithoutId;
 	}

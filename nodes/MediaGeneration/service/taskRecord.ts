@@ -30,7 +30,6 @@ export interface FailedTask extends RecordBase {
 	reason: string | undefined;
 }
 
-/** A task that has succeeded. */
 interface SucceededTask extends RecordBase {
 	state: 'SUCCESS';
 	resultUrls: string[];
@@ -93,7 +92,6 @@ export function parseTaskRecord(
 	}
 }
 
-/** The error for a record without a state, with what the record says. */
 function unusable(record: IDataObject | undefined): ServiceError {
 	const layers = [...layersOf(record)];
 	const reason = findReason(record);
@@ -146,7 +144,6 @@ export function linksIn(results: unknown, baseUrl: string | undefined) {
 	return { resultUrls, ...(hasGaps && { emptyIndexes }) };
 }
 
-/** How much of a record is quoted. */
 const MAX_QUOTED = 300;
 
 /** The beginning of a record, for a message about a task whose record says no reason. */

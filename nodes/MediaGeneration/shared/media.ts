@@ -176,7 +176,6 @@ const beginsWith = (bytes: Uint8Array, begins: string): boolean =>
 /** Longer files are cut in the output: the images of a batch would swell the data of the execution. */
 const MAX_SHOWN_CHARACTERS = 4096;
 
-/** How many characters of a long file are shown. */
 const BEGINNING = 64;
 
 /** Matches a data URI, and not a text whose first word is `Data:`. */

@@ -66,7 +66,6 @@ export class ItemParameters {
 		);
 	}
 
-	/** Whether an option was added. */
 	has(name: string): boolean {
 		return name in this.options;
 	}

@@ -2,7 +2,7 @@ import type { IExecuteFunctions, NodeExecutionHint } from 'n8n-workflow';
 
 import type { Journal } from '../../../nodes/MediaGeneration/create/journal';
 import type { TaskEntry } from '../../../nodes/MediaGeneration/create/taskEntry';
-import { tellProgress } from '../../../nodes/MediaGeneration/run/progress';
+import { tellProgress } from '../../../nodes/MediaGeneration/run/endTurn';
 import { HOUR, MINUTE } from '../../durations';
 import { EPOCH } from '../../virtualTime';
 import { createdEntry, entryOf } from '../create/entries';
