@@ -30,12 +30,8 @@ const marks = new ExpiringCache<true>(MARKED_MS);
 
 const EVENTS = ['SUCCESS', 'FAILURE'];
 
-const notAccepted = (reason: string): WebhookAnswer => ({
-	status: 200,
-	body: { accepted: false, reason },
-});
-const DUPLICATE = notAccepted('duplicate');
-const NOT_SELECTED = notAccepted('event not selected');
+const DUPLICATE = { status: 200, body: { accepted: false, reason: 'duplicate' } };
+const NOT_SELECTED = { status: 200, body: { accepted: false, reason: 'event not selected' } };
 
 async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebhookResponseData> {
 	const giveUpAt = clock.now() + ANSWER_LIMIT_MS;
@@ -65,8 +61,7 @@ async function decide(context: IWebhookFunctions): Promise<WebhookAnswer | IWebh
 	return { workflowData: [[{ json }]], webhookResponse: { accepted: true, taskId } };
 }
 
-/** Before another read of a success without a link, and how much time the last read must have; milliseconds. */
-const LINKLESS_PAUSE_MS = MIN_READ_INTERVAL_MS;
+/** How much time the last read must have, milliseconds. */
 const LAST_READ_MS = 2_000;
 
 async function readFinished(
@@ -97,7 +92,7 @@ async function readFinished(
 		if (task.state === 'PENDING') return tryAgain('The task is not finished yet');
 		if (!events.includes(task.state)) return NOT_SELECTED;
 		// The links of a success may come a little later.
-		const again = clock.now() + LINKLESS_PAUSE_MS;
+		const again = clock.now() + MIN_READ_INTERVAL_MS;
 		if (hasEnded(task) || again > giveUpAt - LAST_READ_MS) return task;
 		await sleepUntil(again, undefined);
 	}
@@ -105,13 +100,6 @@ async function readFinished(
 
 /** Larger bodies are refused. The record is read from the service anyway. */
 const MAX_BODY_BYTES = 1024 * 1024;
-
-/** What a valid callback tells: the task id in its body, and what its address carries under the token. */
-interface VerifiedCallback {
-	connection: Connection;
-	taskId: string;
-	reference?: string;
-}
 
 /**
  * Makes the checks that need no request: the address and its token, the size, the task id.
@@ -122,7 +110,7 @@ interface VerifiedCallback {
  */
 async function verifyCallback(
 	context: IWebhookFunctions,
-): Promise<WebhookAnswer | VerifiedCallback> {
+): Promise<WebhookAnswer | { connection: Connection; taskId: string; reference?: string }> {
 	const requireToken = context.getNodeParameter('options.requireToken', true) !== false;
 	const connection = await connect(context);
 	const { apiKey } = connection;

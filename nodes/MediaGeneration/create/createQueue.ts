@@ -1,4 +1,4 @@
-import type { RequestGap } from '../service/client';
+import { REQUEST_GAP_MS } from '../service/client';
 import { ServiceError } from '../service/serviceError';
 import { clock, Stopped } from '../shared/clock';
 import { ItemError } from '../shared/itemError';
@@ -55,6 +55,7 @@ export class CreateQueue {
 	private pause: Pause | undefined;
 
 	private readonly breaker: CircuitBreaker;
+	private nextGapAt = -Infinity;
 
 	/** Whether nothing more is ordered, for good, and the refusal that says why, if it is one. */
 	private isOver = false;
@@ -72,12 +73,10 @@ export class CreateQueue {
 	});
 
 	/**
-	 * @param gap the least time between two requests of the run
 	 * @param state what the queue of an earlier turn knew
 	 */
 	constructor(
 		private readonly limits: AccountLimits,
-		private readonly gap: RequestGap,
 		private readonly turn: TurnOfQueue,
 		private readonly signal: AbortSignal,
 		{ quietSince, pausedUntil = 0, breaker }: QueueState,
@@ -133,7 +132,7 @@ export class CreateQueue {
 		if (this.turn.isOver || !order.isInWindow) return undefined;
 		const at = this.nextAt(order, now);
 		if (at <= now) {
-			this.gap.take();
+			this.nextGapAt = now + REQUEST_GAP_MS;
 			return this.limits.send(now);
 		}
 		const { woken, wake } = this.turn.alarm.wait(Math.min(at, order.until));
@@ -163,11 +162,11 @@ export class CreateQueue {
 	}
 
 	private nextAt({ refused }: Order, now: number): number {
-		const { limits, gap, breaker } = this;
+		const { limits, nextGapAt, breaker } = this;
 		const { underWay, unfinished } = limits;
 		const { most } = this.rules;
 		if (underWay + unfinished >= most || (breaker.isOpen && underWay > 0)) return Infinity;
-		return Math.max(limits.nextAt(), gap.nextAt, refused ? breaker.againAt(refused) : now);
+		return Math.max(limits.nextAt(), nextGapAt, refused ? breaker.againAt(refused) : now);
 	}
 
 	/** The service took the task, which is unfinished until `finished` is called. */

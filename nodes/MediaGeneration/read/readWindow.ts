@@ -1,4 +1,4 @@
-import { MIN_READ_INTERVAL_MS, RequestGap } from '../service/client';
+import { MIN_READ_INTERVAL_MS, REQUEST_GAP_MS } from '../service/client';
 import type { ServiceError } from '../service/serviceError';
 import { clock, Semaphore, settled, sleepUntil } from '../shared/clock';
 
@@ -23,7 +23,7 @@ export class ReadWindow {
 
 	/** One read at a time is let in. */
 	private readonly door = new Semaphore(1);
-	private readonly gap = new RequestGap();
+	private nextAt = -Infinity;
 	private freed: () => void = () => undefined;
 
 	/** @param signal aborted when the execution is stopped */
@@ -49,13 +49,13 @@ export class ReadWindow {
 
 	private async enter(giveUpAt: number): Promise<boolean> {
 		for (;;) {
-			const at = Math.max(this.pausedUntil, this.gap.nextAt);
+			const at = Math.max(this.pausedUntil, this.nextAt);
 			if (at > giveUpAt) return false;
 			if (at > clock.now()) await sleepUntil(at, this.signal);
 			else if (this.underWay < this.size) break;
 			else await new Promise<void>((resolve) => (this.freed = resolve));
 		}
-		this.gap.take();
+		this.nextAt = clock.now() + REQUEST_GAP_MS;
 		this.underWay++;
 		return true;
 	}

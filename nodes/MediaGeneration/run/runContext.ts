@@ -15,7 +15,7 @@ import { isNearLimit } from '../plan/planWait';
 import { readPauseMs, ReadWindow } from '../read/readWindow';
 import { Downloader } from '../report/download';
 import type { FailureRule } from '../report/ifSomeFail';
-import { MIN_READ_INTERVAL_MS, RequestGap, ServiceClient } from '../service/client';
+import { MIN_READ_INTERVAL_MS, ServiceClient } from '../service/client';
 import { connect, type Connection } from '../service/connect';
 import { ServiceError } from '../service/serviceError';
 import { SPECIFICATION } from '../service/services';
@@ -101,7 +101,7 @@ export class RunContext {
 		const stopsAtFailure = ifSomeFail === 'stop' && !context.continueOnFail();
 		const onFailure = () => this.stopOrdering();
 		const rules = { most, stopsAtFailure, isWatched, onFailure };
-		this.queue = new CreateQueue(this.limits, new RequestGap(), turn, signal, state, rules);
+		this.queue = new CreateQueue(this.limits, turn, signal, state, rules);
 		this.creator = new TaskCreator(context, connection.client, this.queue, journal, signal);
 		this.window = new ReadWindow(signal);
 		this.downloader = new Downloader(context, connection.openFile);

@@ -1,4 +1,4 @@
-import { isRecord, plainFields, toNumber } from '../shared/json';
+import { errorLayers, toNumber } from '../shared/json';
 import { settled, withTimeLimit } from '../shared/clock';
 
 /** Larger answers are not read to their end. Results that are data URIs stand in an answer. */
@@ -129,9 +129,6 @@ const PAUSE_FIELDS: Array<[field: string, unitMs: number]> = [
 	['retryafterseconds', 1000],
 ];
 
-/** The fields of a body that may hold such a field. */
-const AROUND_PAUSE = ['error', 'detail', 'details', 'data'];
-
 /**
  * How long an answer asks to wait: `retry-after-ms`, `Retry-After` (seconds, or a date by the sender's clock, which the
  * `Date` header tells), `retry_after` in the body; and of a limit `RateLimit-Reset` or `X-RateLimit-Reset` (seconds, or
@@ -188,16 +185,12 @@ function untilReset(headers: Record<string, unknown>, sentAt: number): number | 
 	return undefined;
 }
 
-function inBody(body: unknown, depth = 0): number | undefined {
-	if (!isRecord(body) || depth > 2) return undefined;
-	const fields = plainFields(body);
-	for (const [field, unitMs] of PAUSE_FIELDS) {
-		const number = toNumber(fields.get(field));
-		if (number !== null && number >= 0) return number * unitMs;
-	}
-	for (const field of AROUND_PAUSE) {
-		const ms = inBody(fields.get(field), depth + 1);
-		if (ms !== undefined) return ms;
+function inBody(body: unknown): number | undefined {
+	for (const fields of errorLayers(body)) {
+		for (const [field, unitMs] of PAUSE_FIELDS) {
+			const number = toNumber(fields.get(field));
+			if (number !== null && number >= 0) return number * unitMs;
+		}
 	}
 	return undefined;
 }

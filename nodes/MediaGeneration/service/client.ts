@@ -73,6 +73,9 @@ const READ_TIMEOUT_MS = 30_000;
 /** The least time between two reads of a task (specification, sections 4.2 and 8). */
 export const MIN_READ_INTERVAL_MS = 2_000;
 
+/** The least time between two requests of a run, milliseconds: 200 creates at once would open 200 connections. */
+export const REQUEST_GAP_MS = 4;
+
 /** A long text in an answer, such as the prompt, would push the id out of the excerpt. Ids are shorter as a rule. */
 const LONG_TEXT = /"[^"]{200,}"/g;
 
@@ -271,19 +274,5 @@ export class ServiceClient {
 	/** @param named the id or the address of a task that may exist, as the service wrote it */
 	private nameOf(named: unknown): string | undefined {
 		return named ? `The answer names ${quoted(this.secrets.hide(String(named)))}.` : undefined;
-	}
-}
-
-/** The least time between two requests: 200 creates at once would open 200 connections. */
-const REQUEST_GAP_MS = 4;
-
-/** Spreads the requests of a run that would go out together. */
-export class RequestGap {
-	/** When the next request may be sent at the earliest, milliseconds of the clock. */
-	nextAt = -Infinity;
-
-	/** Takes the present moment for a request: the next request goes out later. */
-	take(): void {
-		this.nextAt = clock.now() + REQUEST_GAP_MS;
 	}
 }

@@ -1,6 +1,5 @@
 import type {
 	ICredentialDataDecryptedObject,
-	IDataObject,
 	IExecuteFunctions,
 	IHttpRequestOptions,
 	IWebhookFunctions,
@@ -11,7 +10,7 @@ import { stopSignal } from '../n8n/internals';
 import { forbiddenAddress } from '../shared/addresses';
 import { anyOf, clock, settled, Stopped } from '../shared/clock';
 import { findInChain, messageOf } from '../shared/itemError';
-import { isRecord, toNumber } from '../shared/json';
+import { isRecord } from '../shared/json';
 import {
 	type Answer,
 	closeAnswer,
@@ -153,13 +152,9 @@ async function sendWithKey(
 	const credentialsDecrypted = { id: '', name: '', type: CREDENTIAL_TYPE, data };
 	// n8n has a signal of its own for each request. The credential adds this signal.
 	const given = { ...options, giveUp };
-	const called = await settled(
-		call.call(context, CREDENTIAL_TYPE, given, { credentialsDecrypted }),
-	);
-	if ('value' in called) return called.value as OpenAnswer;
-	const refusal = refusalIn(called.error);
-	if (refusal === undefined) throw called.error;
-	return refusal;
+	return (await call.call(context, CREDENTIAL_TYPE, given, {
+		credentialsDecrypted,
+	})) as OpenAnswer;
 }
 
 /**
@@ -191,23 +186,6 @@ export async function callN8n(
 }
 
 const isStopped = (context: Context): boolean => stopSignal(context)?.aborted === true;
-
-/**
- * The refusal that an error tells of: not each n8n returns an answer of any status. An error with a 2xx says that something
- * else has failed.
- */
-function refusalIn(error: unknown): OpenAnswer | undefined {
-	const responseOf = (link: unknown) =>
-		isRecord(link) && isRecord(link.response) ? link.response : undefined;
-	const status = findInChain(error, (link) => {
-		const { statusCode, httpCode } = link as IDataObject;
-		const { status, statusCode: code } = responseOf(link) ?? {};
-		return [status, code, statusCode, httpCode].map(toNumber).find((number) => number !== null);
-	});
-	if (status === undefined || status === null || status < 300 || status > 599) return undefined;
-	const { headers, data, body = data } = findInChain(error, responseOf) ?? {};
-	return { statusCode: status, headers: isRecord(headers) ? headers : {}, body };
-}
 
 /** The system calls that connect. Only if one of them failed, the request certainly did not reach the service. */
 const CONNECTING = ['connect', 'getaddrinfo'];

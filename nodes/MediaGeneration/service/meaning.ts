@@ -1,4 +1,11 @@
-import { isRecord, parsedJson, plainFields, plainName, toNumber } from '../shared/json';
+import {
+	errorLayers,
+	isRecord,
+	parsedJson,
+	plainFields,
+	plainName,
+	toNumber,
+} from '../shared/json';
 import { findServiceMessage, isOfTask } from './answerFields';
 import { type Answer, retryAfterMs } from './boundedAnswer';
 
@@ -210,23 +217,15 @@ export const NO_CREDITS = [
 	'billinghardlimitreached',
 ];
 
-/** The fields that name an error with a code, as `plainFields` writes them, and those that may hold such a field. */
+/** The fields that name an error with a code, as `plainFields` writes them. */
 const CODE_FIELDS = ['code', 'type', 'error', 'errorcode', 'errortype', 'reason'];
-const AROUND = ['error', 'errors', 'detail', 'details', 'data'];
 
 /** Whether a refusal has such a code as the whole value of a field. A status that leaves a task possible says more. */
 function saysNoCredits({ kind, taken, spoken }: Classified): boolean {
 	const isRefusal = kind === 'answered' ? !isOfTask(spoken) : taken === 'no';
-	return isRefusal && hasCode(spoken, NO_CREDITS);
-}
-
-function hasCode(body: unknown, codes: readonly string[], depth = 0): boolean {
-	if (depth > 3) return false;
-	if (Array.isArray(body)) return body.some((entry) => hasCode(entry, codes, depth + 1));
-	if (!isRecord(body)) return false;
-	return [...plainFields(body)].some(([name, value]) =>
-		typeof value === 'string'
-			? CODE_FIELDS.includes(name) && codes.includes(plainName(value))
-			: AROUND.includes(name) && hasCode(value, codes, depth + 1),
+	if (!isRefusal) return false;
+	const codes = [...errorLayers(spoken)].flatMap((fields) =>
+		CODE_FIELDS.map((name) => fields.get(name)),
 	);
+	return codes.some((code) => typeof code === 'string' && NO_CREDITS.includes(plainName(code)));
 }

@@ -11,7 +11,7 @@ export const isScalar = (value: unknown): value is string | number | boolean =>
 
 /**
  * Parses a JSON text. A whole number that JavaScript cannot hold becomes a text: it is an id, as a rule, and an id must
- * stay exact. What Python writes for numbers that JSON does not have becomes null.
+ * stay exact.
  *
  * @returns the value, or undefined if the text is not JSON
  */
@@ -20,19 +20,12 @@ export function parsedJson(text: string): unknown {
 	try {
 		return JSON.parse(exact) as unknown;
 	} catch {
-		if (!/NaN|Infinity/.test(text)) return undefined;
-	}
-	try {
-		return JSON.parse(exact.replace(TOKENS, (token) => NO_NUMBER[token] ?? token)) as unknown;
-	} catch {
 		return undefined;
 	}
 }
 
 /** The texts and the numbers of a JSON text. */
-const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\bNaN\b|-?\bInfinity\b/gis;
-
-const NO_NUMBER: Record<string, string> = { NaN: 'null', Infinity: 'null', '-Infinity': 'null' };
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?/gis;
 
 const quoteLargeNumbers = (text: string): string =>
 	text.replace(TOKENS, (token) =>
@@ -49,6 +42,19 @@ export function toNumber(value: unknown): number | null {
 /** @returns the fields by their names in lower-case letters only: `credit_balance` and `creditBalance` are the same */
 export function plainFields(object: IDataObject): Map<string, unknown> {
 	return new Map(Object.entries(object).map(([name, value]) => [plainName(name), value]));
+}
+
+/** The fields of an answer that may hold what it says of an error, as `plainFields` writes them. */
+const AROUND_ERROR = ['error', 'errors', 'detail', 'details', 'data'];
+
+/** The fields of an answer, and of what it says of an error inside, as `plainFields` writes them; the outermost first. */
+export function* errorLayers(body: unknown, depth = 0): Generator<Map<string, unknown>> {
+	if (depth > 3) return;
+	if (Array.isArray(body)) for (const entry of body) yield* errorLayers(entry, depth + 1);
+	if (!isRecord(body)) return;
+	const fields = plainFields(body);
+	yield fields;
+	for (const name of AROUND_ERROR) yield* errorLayers(fields.get(name), depth + 1);
 }
 
 /** A name in lower-case letters only. */
