@@ -7,7 +7,13 @@ import type {
 } from 'n8n-workflow';
 
 import { CREDENTIAL_TYPE } from '../service/connect';
-import { type InputField, markOf, panelType, readInputExample } from '../service/inputExample';
+import {
+	type InputField,
+	markOf,
+	OWN_FIELDS,
+	panelType,
+	readInputExample,
+} from '../service/inputExample';
 import {
 	describeModel,
 	firstModel,
@@ -88,12 +94,6 @@ export const modelFields: INodeProperties = {
 			refreshStaleSchemaOnOpen: true,
 		},
 	},
-};
-
-/** The fields of the input that the panel has itself. */
-const OWN_FIELDS = {
-	image: ['prompt'],
-	video: ['prompt', 'image_url', 'duration'],
 };
 
 const NO_EXAMPLE =

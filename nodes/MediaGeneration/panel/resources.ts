@@ -3,24 +3,43 @@ import type { IDisplayOptions, INodeProperties } from 'n8n-workflow';
 import { fileField, numberField, operationField } from './hints';
 import { modelField, modelFields } from './models';
 
-function mediaFields(
-	resource: 'image' | 'video',
-	media: {
-		description: string;
-		perLine: string;
-		prompt: Pick<INodeProperties, 'placeholder' | 'description'>;
+const MEDIA = {
+	image: {
+		one: 'an image',
+		perLine: 'One Image per Line',
+		operation: 'Create an image from a text prompt',
+		placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
+		description: 'What the image should show',
 	},
+	video: {
+		one: 'a video',
+		perLine: 'One Video per Line',
+		operation: 'Create a video from a text prompt and a reference image',
+		placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
+		description: 'What should happen in the video',
+	},
+};
+
+/** @param further the fields before *Model Fields* */
+function mediaFields(
+	resource: keyof typeof MEDIA,
+	further: INodeProperties[] = [],
 ): INodeProperties[] {
-	const { description, perLine, prompt } = media;
+	const { one, perLine, operation, placeholder, description } = MEDIA[resource];
 	const displayOptions = { show: { resource: [resource], operation: ['generate'] } };
 	return [
 		operationField(resource, 'generate', [
-			{ name: 'Generate', value: 'generate', action: `Generate ${resource}`, description },
+			{
+				name: 'Generate',
+				value: 'generate',
+				action: `Generate ${resource}`,
+				description: operation,
+			},
 		]),
 		{
 			...modelField,
 			displayOptions,
-			hint: `Empty = the credential's first model for ${resource === 'image' ? 'images' : 'videos'}`,
+			hint: `Empty = the credential's first model for ${resource}s`,
 		},
 		{
 			displayName: 'Prompt',
@@ -30,7 +49,8 @@ function mediaFields(
 			displayOptions,
 			default: '',
 			hint: `One item makes one ${resource}. For several, switch on '${perLine}', or put an item for each before this node.`,
-			...prompt,
+			placeholder,
+			description,
 		},
 		{
 			displayName: perLine,
@@ -39,34 +59,18 @@ function mediaFields(
 			// An agent calls the tool once for each result.
 			displayOptions: { ...displayOptions, hide: { '@tool': [true] } },
 			default: false,
-			description: `Whether each line of the prompt makes ${resource === 'image' ? 'an image' : 'a video'} of its own. Empty lines make none.`,
+			description: `Whether each line of the prompt makes ${one} of its own. Empty lines make none.`,
 		},
+		...further,
+		{ ...modelFields, displayOptions },
 	];
 }
 
-export const imageFields: INodeProperties[] = [
-	...mediaFields('image', {
-		description: 'Create an image from a text prompt',
-		perLine: 'One Image per Line',
-		prompt: {
-			placeholder: 'e.g. A lighthouse on a cliff at dusk, oil painting',
-			description: 'What the image should show',
-		},
-	}),
-	{ ...modelFields, displayOptions: { show: { resource: ['image'], operation: ['generate'] } } },
-];
+export const imageFields: INodeProperties[] = mediaFields('image');
 
 const showVideo = { resource: ['video'], operation: ['generate'] };
 
-export const videoFields: INodeProperties[] = [
-	...mediaFields('video', {
-		description: 'Create a video from a text prompt and a reference image',
-		perLine: 'One Video per Line',
-		prompt: {
-			placeholder: 'e.g. Waves roll in while the beam of the lighthouse turns',
-			description: 'What should happen in the video',
-		},
-	}),
+export const videoFields: INodeProperties[] = mediaFields('video', [
 	{
 		displayName: 'Reference Image',
 		name: 'imageSource',
@@ -112,8 +116,7 @@ export const videoFields: INodeProperties[] = [
 		hint: '0 = the model decides the length and the price',
 		description: 'Length of the video',
 	},
-	{ ...modelFields, displayOptions: { show: showVideo } },
-];
+]);
 
 export const taskFields: INodeProperties[] = [
 	operationField('task', 'create', [

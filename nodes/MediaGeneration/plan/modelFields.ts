@@ -1,6 +1,6 @@
 import type { IDataObject } from 'n8n-workflow';
 
-import { type InputField, panelType, readInputExample } from '../service/inputExample';
+import { type InputField, OWN_FIELDS, panelType, readInputExample } from '../service/inputExample';
 import type { PricedModel } from '../service/money';
 import { ItemError } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -135,14 +135,13 @@ export function checkNames(
 	});
 }
 
-/** The panel has these fields itself. */
-const OWN = ['prompt', 'image_url', 'duration'];
-
 /** The names of a model's fields, and the first name of an input that is none of them. */
 function namesOf(model: string, input: IDataObject, models: readonly PricedModel[]) {
 	const fields = fieldsOf(model, models);
 	const names = fields.map(({ name }) => name);
-	const unknown = Object.keys(input).find((name) => !names.includes(name) && !OWN.includes(name));
+	const unknown = Object.keys(input).find(
+		(name) => !names.includes(name) && !OWN_FIELDS.video.includes(name),
+	);
 	return { names, unknown, isOfAll: fields.some(({ isOfAll }) => isOfAll) };
 }
 

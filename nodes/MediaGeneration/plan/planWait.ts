@@ -101,7 +101,7 @@ export const heldSeconds = (context: IExecuteFunctions): number =>
 interface Obstacle {
 	why: string;
 	/** Whether the user's choice to sleep at once is refused; otherwise the run is held. */
-	isRefused: boolean;
+	isRefused?: boolean;
 	/** What n8n loses if the run sleeps all the same, because the user has set *Sleep After*. */
 	loss?: string;
 }
@@ -116,18 +116,18 @@ function obstacleOf(context: IExecuteFunctions): Obstacle | undefined {
 	}
 	if (isEngineV2(context)) return { why: "n8n's engine v2 wakes no execution", isRefused: true };
 	if (modeOf(context) === 'evaluation') {
-		return { why: 'n8n would end the evaluation when the run goes to sleep', isRefused: false };
+		return { why: 'n8n would end the evaluation when the run goes to sleep' };
 	}
 	if (executionIdOf(context) === undefined) {
-		return { why: 'n8n has given it no execution that could be woken', isRefused: false };
+		return { why: 'n8n has given it no execution that could be woken' };
 	}
 	if (isCalled(context)) {
-		const why = 'another workflow waits for the end of this workflow';
-		return { why, isRefused: false, loss: LOSS };
+		return { why: 'another workflow waits for the end of this workflow', loss: LOSS };
 	}
 	const caller = waitingCaller(context);
-	if (caller === undefined) return undefined;
-	return { why: `the caller of '${caller}' waits for the answer`, isRefused: false };
+	return caller === undefined
+		? undefined
+		: { why: `the caller of '${caller}' waits for the answer` };
 }
 
 /** @returns the trigger of this execution if its caller waits: n8n answers, or ends the stream, when the run sleeps */

@@ -77,19 +77,21 @@ const MAX_TRIES = 5;
 export const triesOf = ({ retryOnFail, maxTries }: INode): number =>
 	retryOnFail === true ? Math.min(MAX_TRIES, Math.max(MIN_TRIES, maxTries || DEFAULT_TRIES)) : 1;
 
-const GET = '. Get Task fetches the results without paying again';
-const WAIT = '. Wait for Task fetches the results without paying again';
-
 /** What the message says about one task or many tasks of a state: what they cost, and how to get the results. */
-const MEANINGS: Array<[state: string, one: string, many: string, next?: string]> = [
-	['SUCCESS', 'succeeded and is paid for', 'succeeded and are paid for', GET],
+const MEANINGS: Array<[state: string, one: string, many: string, operation?: string]> = [
+	['SUCCESS', 'succeeded and is paid for', 'succeeded and are paid for', 'Get Task'],
 	[
 		'PENDING',
 		'is not finished, and is billed if it succeeds',
 		'are not finished, and are billed if they succeed',
-		WAIT,
+		'Wait for Task',
 	],
-	['not read again', 'was created in an earlier try', 'were created in an earlier try', WAIT],
+	[
+		'not read again',
+		'was created in an earlier try',
+		'were created in an earlier try',
+		'Wait for Task',
+	],
 	[
 		'CHARGED',
 		'failed, and the service says that it charged for it',
@@ -128,10 +130,11 @@ const isLeft = ({ tasks, unanswered = [] }: Ordered): boolean =>
  * @returns all ids by what they cost, and how to fetch them; then what may have to be paid; undefined if nothing
  */
 export function describePaidTasks({ tasks, unanswered = [] }: Ordered): string | undefined {
-	const known = MEANINGS.flatMap(([meant, one, many, next = '']) => {
+	const known = MEANINGS.flatMap(([meant, one, many, operation]) => {
 		const ids = tasks.filter((task) => priceStateOf(task) === meant).map(({ taskId }) => taskId);
 		if (ids.length === 0) return [];
 		const what = ids.length === 1 ? `1 task ${one}` : `${ids.length} tasks ${many}`;
+		const next = operation ? `. ${operation} fetches the results without paying again` : '';
 		return [`${what}${next}: ${ids.join(', ')}.`];
 	});
 	const items = unanswered.map((item) => item + 1).join(', ');

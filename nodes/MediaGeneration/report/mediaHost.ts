@@ -143,18 +143,8 @@ function fileIn(uri: string): MediaAnswer {
 	const label = uri.slice(uri.indexOf(':') + 1, comma);
 	const content = uri.slice(comma + 1);
 	const isBase64 = /;\s*base64\s*$/i.test(label);
-	const bytes = percentDecoded(content);
-	const body = isBase64 ? Buffer.from(bytes.toString(), 'base64') : bytes;
+	const body = Buffer.from(decodeURIComponent(content), isBase64 ? 'base64' : 'utf8');
 	return { statusCode: 200, headers: { 'content-type': label }, body };
-}
-
-/** The bytes of a text in an address. A percent sign before anything but two hex digits stands for itself. */
-function percentDecoded(text: string): Buffer {
-	if (!text.includes('%')) return Buffer.from(text);
-	const decoded = Buffer.from(text)
-		.toString('latin1')
-		.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
-	return Buffer.from(decoded, 'latin1');
 }
 
 const kindOf = ({ statusCode, headers }: MediaAnswer) =>

@@ -133,14 +133,9 @@ export class ServiceClient {
 		// Text and not an object, because n8n's HTTP library leaves out fields such as `prototype`.
 		const written = await settled(async () => JSON.stringify(task));
 		if ('error' in written) {
-			const said = messageOf(written.error);
-			throw written.error instanceof TypeError
-				? new ServiceError('rejected', 'The request cannot be written as JSON', {
-						description: `An object in the input contains itself. ${said}`,
-					})
-				: new ServiceError('rejected', 'The request is too large to be sent', {
-						description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${said}`,
-					});
+			throw new ServiceError('rejected', 'The request cannot be written as JSON', {
+				description: `Send less input. JavaScript says: ${messageOf(written.error)}`,
+			});
 		}
 		const body = written.value;
 		const timeoutMs = CREATE_TIMEOUT_MS + Math.floor(body.length / LEAST_BYTES_PER_MS);

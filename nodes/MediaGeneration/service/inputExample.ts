@@ -21,6 +21,9 @@ export interface InputField {
 	choices?: Scalar[];
 }
 
+/** The fields of the input that the panel has itself. */
+export const OWN_FIELDS = { image: ['prompt'], video: ['prompt', 'image_url', 'duration'] };
+
 /**
  * The kind of a field in n8n's panel. A boolean is a list there: n8n's switch cannot be empty, so a field that the user has
  * not touched would be sent, or be shown as off and not be sent.

@@ -67,29 +67,22 @@ interface Classified extends Meaning {
 
 type Verdict = Pick<Meaning, 'kind' | 'taken' | 'scope' | 'again'>;
 
-const verdict = (
-	kind: Kind,
-	taken: Meaning['taken'],
-	scope: Meaning['scope'],
-	again: boolean,
-): Verdict => ({ kind, taken, scope, again });
-
 /** What a request means that came to this, if nothing more is known. */
 const VERDICTS: Record<Kind, Verdict> = {
-	answered: verdict('answered', 'yes', 'item', false),
-	unauthorized: verdict('unauthorized', 'no', 'key', false),
-	forbidden: verdict('forbidden', 'no', 'key', false),
-	noCredits: verdict('noCredits', 'no', 'account', false),
-	notFound: verdict('notFound', 'no', 'address', false),
-	tooManyRequests: verdict('tooManyRequests', 'no', 'account', true),
-	rejected: verdict('rejected', 'no', 'item', false),
-	tooLarge: verdict('tooLarge', 'no', 'item', false),
-	redirected: verdict('redirected', 'unknown', 'address', false),
-	serviceDown: verdict('serviceDown', 'unknown', 'item', true),
-	unreachable: verdict('unreachable', 'no', 'address', true),
-	noAnswer: verdict('noAnswer', 'unknown', 'item', true),
-	unexpectedAnswer: verdict('unexpectedAnswer', 'unknown', 'address', true),
-	unusableRecord: verdict('unusableRecord', 'unknown', 'item', true),
+	answered: { kind: 'answered', taken: 'yes', scope: 'item', again: false },
+	unauthorized: { kind: 'unauthorized', taken: 'no', scope: 'key', again: false },
+	forbidden: { kind: 'forbidden', taken: 'no', scope: 'key', again: false },
+	noCredits: { kind: 'noCredits', taken: 'no', scope: 'account', again: false },
+	notFound: { kind: 'notFound', taken: 'no', scope: 'address', again: false },
+	tooManyRequests: { kind: 'tooManyRequests', taken: 'no', scope: 'account', again: true },
+	rejected: { kind: 'rejected', taken: 'no', scope: 'item', again: false },
+	tooLarge: { kind: 'tooLarge', taken: 'no', scope: 'item', again: false },
+	redirected: { kind: 'redirected', taken: 'unknown', scope: 'address', again: false },
+	serviceDown: { kind: 'serviceDown', taken: 'unknown', scope: 'item', again: true },
+	unreachable: { kind: 'unreachable', taken: 'no', scope: 'address', again: true },
+	noAnswer: { kind: 'noAnswer', taken: 'unknown', scope: 'item', again: true },
+	unexpectedAnswer: { kind: 'unexpectedAnswer', taken: 'unknown', scope: 'address', again: true },
+	unusableRecord: { kind: 'unusableRecord', taken: 'unknown', scope: 'item', again: true },
 };
 
 /** @returns what is known of a request without a look at an answer */

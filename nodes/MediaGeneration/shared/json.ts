@@ -130,16 +130,9 @@ export function readStored<T>(stored: unknown, version: number): T {
 export const hasText = (value: unknown, isSuch: (text: string) => boolean): boolean =>
 	leavesIn(value).some((leaf) => typeof leaf === 'string' && isSuch(leaf));
 
-/**
- * All values at any depth that are neither lists nor objects. An object with `toJSON` counts as one value.
- *
- * @param around the objects around the value: an object that contains itself is looked through once
- */
-export const leavesIn = (value: unknown, around: readonly unknown[] = []): unknown[] => {
-	if (!hasEntries(value)) return [value];
-	if (around.includes(value)) return [];
-	return Object.values(value).flatMap((entry) => leavesIn(entry, [...around, value]));
-};
+/** All values at any depth that are neither lists nor objects. An object with `toJSON` counts as one value. */
+export const leavesIn = (value: unknown): unknown[] =>
+	hasEntries(value) ? Object.values(value).flatMap(leavesIn) : [value];
 
 const hasEntries = (value: unknown): value is object =>
 	typeof value === 'object' &&

@@ -53,7 +53,7 @@ export class ItemParameters {
 		readonly context: IExecuteFunctions,
 		readonly itemIndex: number,
 	) {
-		const options = finished('Options', () => context.getNodeParameter('options', itemIndex, {}));
+		const options: unknown = context.getNodeParameter('options', itemIndex, {});
 		this.options = isRecord(options) ? options : {};
 	}
 
@@ -61,9 +61,7 @@ export class ItemParameters {
 		// A model is chosen from a list or entered. n8n finds its identifier in both.
 		const extracts = { extractValue: name === 'model' };
 		const fallback = DEFAULTS[name] ?? '';
-		return finished<unknown>(name, () =>
-			this.context.getNodeParameter(name, this.itemIndex, fallback, extracts),
-		);
+		return this.context.getNodeParameter(name, this.itemIndex, fallback, extracts);
 	}
 
 	has(name: string): boolean {
@@ -190,7 +188,6 @@ export class ItemParameters {
 			const text = typeof value === 'string' ? value : JSON.stringify(value, finite);
 			parsed = JSON.parse(text);
 		} catch (error) {
-			if (error instanceof TypeError) throw notWritable(label, error.message);
 			const wayOut = `Write an object such as { "seed": 7 }. For a text with quotes or line breaks, use 'Additional Fields'. The parser says: ${messageOf(error)}`;
 			throw refused(label, 'not valid JSON', wayOut);
 		}
@@ -200,26 +197,6 @@ export class ItemParameters {
 		throw refused(label, what, 'Write an object such as { "seed": 7 }.');
 	}
 }
-
-/** n8n looks through a value for ever that contains itself. @throws ItemError in this case */
-function finished<T>(label: string, read: () => T): T {
-	let failure: unknown;
-	try {
-		return read();
-	} catch (error) {
-		failure = error;
-	}
-	// In its expressions n8n says so in an error of its own.
-	const said = messageOf(failure);
-	throw said.includes('Maximum call stack size exceeded') ? notWritable(label, said) : failure;
-}
-
-const notWritable = (label: string, said: string): ItemError =>
-	refused(
-		label,
-		'a value that cannot be written as JSON',
-		`An object of the expression may contain itself. Take the fields that the model needs, e.g. {{ { seed: $json.seed } }}. JavaScript says: ${said}`,
-	);
 
 /** @throws ItemError if JSON would write null for a number such as NaN */
 function finite(name: string, value: unknown): unknown {

@@ -170,8 +170,7 @@ it.each<[string, string]>([
 	['data:application/json;base64,e30=', '{}'],
 	['data:image/svg+xml;utf8,<svg></svg>', '<svg></svg>'],
 	['data:image/png;base64,QUJD%3D', 'ABC'],
-	['data:image/svg+xml,<a b="50%">%C3%A9 50% of%20it</a>', '<a b="50%">é 50% of it</a>'],
-	['data:image/svg+xml,<svg>%', '<svg>%'],
+	['data:image/svg+xml,<a>%C3%A9 of%20it</a>', '<a>é of it</a>'],
 ])('a data URI is its own file: %s', async (url, content) => {
 	expect(bytesOf(await download({ url })).toString()).toBe(content);
 });
