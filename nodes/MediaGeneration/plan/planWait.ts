@@ -137,22 +137,13 @@ function waitingCaller(context: IExecuteFunctions): string | undefined {
 	const hasRun = ({ name }: { name: string }) =>
 		context.evaluateExpression(`{{ $(${inExpression(name)}).isExecuted }}`, 0) === true;
 	const isWaiting = (caller: NodeTypeAndVersion) => {
-		const mode = evaluated(context, String(responseModeOf(caller)));
-		if (mode !== 'responseNode') return ['lastNode', 'streaming'].includes(mode);
+		const mode = String(responseModeOf(caller));
+		// Where an expression gives the mode, the run is held.
+		if (mode !== 'responseNode') return /^(=|lastNode$|streaming$)/.test(mode);
 		const nodes = Object.values(internalsOf(context).workflow?.nodes ?? {});
 		return !nodes.some((node) => node.type.endsWith('.respondToWebhook') && hasRun(node));
 	};
 	return callers?.find((caller) => !caller.disabled && isWaiting(caller) && hasRun(caller))?.name;
-}
-
-/** The mode may be an expression, which n8n evaluates before it starts the run. Where it cannot be, the run is held. */
-function evaluated(context: IExecuteFunctions, mode: string): string {
-	if (!mode.startsWith('=')) return mode;
-	try {
-		return String(context.evaluateExpression(mode.slice(1), 0));
-	} catch {
-		return 'lastNode';
-	}
 }
 
 /** In a Webhook and a Form the mode is a parameter. In a chat it is an option, and has a default. */

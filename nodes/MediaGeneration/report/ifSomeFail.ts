@@ -1,4 +1,4 @@
-import type { IDataObject, INode } from 'n8n-workflow';
+import type { INode } from 'n8n-workflow';
 
 import { ItemError, shortened } from '../shared/itemError';
 import { isRecord } from '../shared/json';
@@ -50,22 +50,16 @@ const ONLY_FAILED =
  * @param ordered what the run has ordered
  */
 export function describeStop(error: ItemError, ordered: Ordered): string | undefined {
-	const prompt = quotePrompt(error.task, 200);
-	const isFailure = error.task.state === 'FAILURE';
+	const { input, state } = error.task;
+	const prompt = isRecord(input) ? input.prompt : undefined;
 	const parts = [
-		prompt && `The prompt of this item: ${prompt}.`,
+		typeof prompt === 'string' && prompt && `The prompt of this item: “${shortened(prompt, 200)}”.`,
 		error.description,
 		error.endsBatch && ONLY_LEFT,
-		isFailure && isLeft(ordered) && ONLY_FAILED,
+		state === 'FAILURE' && isLeft(ordered) && ONLY_FAILED,
 		describePaidTasks(ordered),
 	];
 	return parts.filter(Boolean).join('\n\n') || undefined;
-}
-
-/** The beginning of an item's prompt in quotation marks, at most so many characters; undefined without a prompt. */
-function quotePrompt({ input }: IDataObject, most: number): string | undefined {
-	const prompt = isRecord(input) ? input.prompt : undefined;
-	return typeof prompt === 'string' && prompt !== '' ? `“${shortened(prompt, most)}”` : undefined;
 }
 
 /** n8n's default for *Max. Tries*. */

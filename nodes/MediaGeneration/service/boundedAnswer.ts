@@ -172,7 +172,7 @@ function lengthMs(header: unknown, sentAt: number): number | undefined {
 }
 
 function untilReset(headers: Record<string, unknown>, sentAt: number): number | undefined {
-	for (const prefix of ['ratelimit', 'x-ratelimit', 'x-rate-limit']) {
+	for (const prefix of ['ratelimit', 'x-ratelimit']) {
 		// Another limit has refused the request.
 		if ((numberIn(headers[`${prefix}-remaining`]) ?? 0) > 0) continue;
 		const reset = headers[`${prefix}-reset`];
