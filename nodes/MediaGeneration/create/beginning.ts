@@ -37,19 +37,13 @@ export function executionsBefore(context: IExecuteFunctions, execution: string):
 /** The name of the function that gives the whole journal to the next try in the same process. */
 export const WHOLE = 'whole';
 
-/** What is known of a node when a run of it begins. */
-interface Known {
-	stored: Stored;
-	/** Whether n8n has handed out an older state of the run. */
-	isOutdated: boolean;
-}
-
 /**
  * The newer of what n8n hands out of a run and what the process remembers. If the process has forgotten all but the number of
  * the turn, nothing is known of the turns before but that they have begun.
  *
  * @param store the data of the node that n8n stores with the execution
  * @param runIndex the index of the run
+ * @returns `isOutdated`: whether n8n has handed out an older state of the run
  * @throws UserError if another version of this package wrote it
  */
 export function newestOf(
@@ -57,7 +51,7 @@ export function newestOf(
 	store: IDataObject,
 	runIndex: number,
 	execution: string,
-): Known {
+): { stored: Stored; isOutdated: boolean } {
 	const handedOut = storedIn(store);
 	const run = handedOut.runs[runIndex];
 	const newest = isSupplied(context) ? undefined : newestState(context);

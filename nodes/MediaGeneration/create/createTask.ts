@@ -21,11 +21,6 @@ const isUnknown = (error: unknown): boolean =>
 	// n8n throws a UserError if n8n itself refuses to send the request.
 	error instanceof ServiceError ? error.taken === 'unknown' : !(error instanceof UserError);
 
-const LATE = 'The service did not answer in time';
-const LATE_HINT = {
-	description: 'If an answer still comes, the task id stands in the log of n8n.',
-};
-
 /** Creates the tasks of one run. An order is sent once, unless the service certainly did not take the task. */
 export class TaskCreator {
 	private readonly graceIsOver: Promise<'stopped'>;
@@ -137,7 +132,11 @@ export class TaskCreator {
 		const end = Promise.race([request, this.graceIsOver]);
 		const sent = await withTimeLimit(end, deadline - clock.now());
 		if (sent === 'stopped') throw new Stopped();
-		if (sent === undefined) throw new ServiceError('noAnswer', LATE, LATE_HINT);
+		if (sent === undefined) {
+			throw new ServiceError('noAnswer', 'The service did not answer in time', {
+				description: 'If an answer still comes, the task id stands in the log of n8n.',
+			});
+		}
 		if ('error' in sent) throw sent.error;
 		return true;
 	}

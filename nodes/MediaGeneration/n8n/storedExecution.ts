@@ -94,12 +94,14 @@ function factsOf(data: IRunExecutionData) {
 	const created = journals.filter(({ taskId }) => taskId !== undefined);
 	const inDoubt = journals.filter(({ taskId, state }) => taskId === undefined && state === 'sent');
 	const isToOrder = ({ state, end }: JournalEntry) => state === 'free' && end === undefined;
-	const wakeAt = isAwake(data) ? data.waitTill : undefined;
+	const { executionData, resultData, waitTill } = data;
+	// An execution that has ended with an error, or lost what was to run, is not woken.
+	const isAwake = resultData.error === undefined && executionData?.nodeExecutionStack.length !== 0;
 	return {
 		costUsd: costOf(created),
 		unanswered: inDoubt.length,
 		toOrder: journals.filter(isToOrder).length,
-		wakeAt: wakeAt ? new Date(wakeAt).getTime() : undefined,
+		wakeAt: isAwake && waitTill ? new Date(waitTill).getTime() : undefined,
 	};
 }
 
@@ -127,10 +129,6 @@ const entriesIn = (journal: unknown): JournalEntry[] =>
 				isRecord(run) && Array.isArray(run.entries) ? (run.entries as JournalEntry[]) : [],
 			)
 		: [];
-
-/** Whether an execution may be at work: it has neither ended with an error nor lost what was to run. */
-const isAwake = ({ executionData, resultData }: IRunExecutionData): boolean =>
-	resultData.error === undefined && executionData?.nodeExecutionStack.length !== 0;
 
 /** The contexts of the nodes that keep a journal. A node may have another name by now. */
 const journalsOf = ({ executionData }: IRunExecutionData) =>

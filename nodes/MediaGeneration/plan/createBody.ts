@@ -103,9 +103,9 @@ function checkInput(input: IDataObject, { context, itemIndex }: ItemParameters):
 
 function readMediaInputs(parameters: ItemParameters): IDataObject[] {
 	const prompts = readPrompts(parameters);
-	const [prompt = ''] = prompts;
-	const input = readMediaInput(parameters, { prompt });
-	return prompts.map((each) => ({ ...input, prompt: each }));
+	const isVideo = parameters.value('resource') === 'video';
+	const further = isVideo ? readVideoInput(parameters) : {};
+	return prompts.map((prompt) => ({ prompt, ...further }));
 }
 
 function readPrompts(parameters: ItemParameters): string[] {
@@ -118,12 +118,9 @@ function readPrompts(parameters: ItemParameters): string[] {
 	return isPerLine ? textsIn(prompt, /[\r\n\u2028\u2029]/) : [prompt];
 }
 
-function readMediaInput(parameters: ItemParameters, input: IDataObject): IDataObject {
-	if (parameters.value('resource') !== 'video') return input;
-
+function readVideoInput(parameters: ItemParameters): IDataObject {
 	const seconds = parameters.number('durationSeconds', parameters.value('durationSeconds'));
-	if (seconds > 0) input = { ...input, duration: seconds };
-
+	const input: IDataObject = seconds > 0 ? { duration: seconds } : {};
 	const sources = { none: 'None', url: 'From URL', binary: 'From Binary Data' };
 	const source = choice('Reference Image', parameters.value('imageSource'), sources);
 	if (source === 'none') return input;

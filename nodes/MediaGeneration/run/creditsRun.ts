@@ -30,7 +30,8 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 		try {
 			const parameters = new ItemParameters(context, itemIndex);
 			includesInput = parameters.option('includeInput') !== false;
-			const body = await (reading ??= readBalance(context));
+			reading ??= connect(context).then(async ({ client }) => await client.readCredits());
+			const body = await reading;
 			item = { json: checkBalance(body, parameters), pairedItem };
 		} catch (error) {
 			const failed = ItemError.from(error);
@@ -42,11 +43,6 @@ export async function readCredits(context: IExecuteFunctions): Promise<INodeExec
 		else output.push(includesInput ? withInput(item, inputPart(input), node.onError) : item);
 	}
 	return output;
-}
-
-async function readBalance(context: IExecuteFunctions): Promise<unknown> {
-	const { client } = await connect(context);
-	return await client.readCredits();
 }
 
 /** If the balance cannot be read now, an earlier balance in the input must not pass for it. */

@@ -10,6 +10,7 @@ import {
 	checkModel,
 	hasBalance,
 	isOfModel,
+	type Order,
 	orderOf,
 	resultsIn,
 	taskIdIn,
@@ -51,11 +52,7 @@ export interface HttpRequest {
 export type Transport = (request: HttpRequest) => Promise<Answer>;
 
 /** The body of a create request (specification, section 4.1). */
-interface TaskRequest {
-	model: string;
-	input: IDataObject;
-	webhookUrl?: string | undefined;
-}
+type TaskRequest = Pick<Order, 'model' | 'input'> & { webhookUrl?: string | undefined };
 
 /** The answer to a create that the service has taken. */
 export interface CreatedTask {
@@ -133,8 +130,8 @@ export class ServiceClient {
 		// Text and not an object, because n8n's HTTP library leaves out fields such as `prototype`.
 		const written = await settled(async () => JSON.stringify(task));
 		if ('error' in written) {
-			throw new ServiceError('rejected', 'The request cannot be written as JSON', {
-				description: `Send less input. JavaScript says: ${messageOf(written.error)}`,
+			throw new ServiceError('rejected', 'The request is too large to be sent', {
+				description: `Send smaller files, or choose 'Links' in 'Send Files As'. ${messageOf(written.error)}`,
 			});
 		}
 		const body = written.value;
