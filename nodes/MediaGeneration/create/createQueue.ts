@@ -258,7 +258,7 @@ export class CreateQueue {
 
 	private observe(error: ServiceError, now: number): void {
 		this.refusal = error;
-		this.hasAnswered ||= error.isAnswer;
+		this.hasAnswered ||= error.statusCode !== undefined || error.isWithoutId;
 		this.quietSince ??= now;
 		if (error.retryAfterMs !== undefined) this.keepTo(now + error.retryAfterMs, true);
 	}

@@ -253,56 +253,47 @@ const guards: INodeProperties[] = [
 	},
 ];
 
-/** Which row a result belongs to. */
-const rows: INodeProperties[] = [
-	{
-		displayName: 'Reference',
-		name: 'reference',
-		type: 'string',
-		default: '',
-		placeholder: 'e.g. row-7',
-		description:
-			"Your row, order or customer. The result has it as 'reference', on the trigger too. The service can read it.",
-		displayOptions: { show: { '/operation': [...CREATES, 'redeliver'] } },
-	},
-];
-
-const times: INodeProperties[] = [
-	{
-		...numberField('Max Tasks at the Same Time', 'maxInFlight'),
-		description:
-			'How many tasks of this node may be unfinished at once. More is faster, up to the limit of your account.',
-		displayOptions: { show: waits },
-	},
-	...shownWhen(
-		[...ofWaits, triggers],
-		[
-			{
-				...numberField('Timeout (Seconds)', 'timeout'),
-				description:
-					'How long to wait for each task. 0 = one day, or ten minutes if the run cannot sleep. A late task goes on.',
-			},
-		],
-	),
-	...shownWhen(ofWaits, [
-		{
-			...numberField('Sleep After (Minutes)', 'suspendAfter'),
-			// An agent waits for its tool.
-			displayOptions: { hide: { '@tool': [true] } },
-			description:
-				'From then on the run sleeps between looks. Asleep it survives restarts of n8n. 0 = before the first order.',
-		},
-	]),
-];
-
 /** The collection *Options* of the action node: the panel shows each option only where it applies. */
 export const optionFields: INodeProperties[] = [
 	// n8n shows one long list, of which about eight can be seen: what guards money comes first.
 	optionsField([
 		...guards,
 		...shownWhen(ofCreates, inputOptions),
-		...rows,
+		{
+			displayName: 'Reference',
+			name: 'reference',
+			type: 'string',
+			default: '',
+			placeholder: 'e.g. row-7',
+			description:
+				"Your row, order or customer. The result has it as 'reference', on the trigger too. The service can read it.",
+			displayOptions: { show: { '/operation': [...CREATES, 'redeliver'] } },
+		},
 		...shownWhen(ofResults, outputOptions),
-		...times,
+		{
+			...numberField('Max Tasks at the Same Time', 'maxInFlight'),
+			description:
+				'How many tasks of this node may be unfinished at once. More is faster, up to the limit of your account.',
+			displayOptions: { show: waits },
+		},
+		...shownWhen(
+			[...ofWaits, triggers],
+			[
+				{
+					...numberField('Timeout (Seconds)', 'timeout'),
+					description:
+						'How long to wait for each task. 0 = one day, or ten minutes if the run cannot sleep. A late task goes on.',
+				},
+			],
+		),
+		...shownWhen(ofWaits, [
+			{
+				...numberField('Sleep After (Minutes)', 'suspendAfter'),
+				// An agent waits for its tool.
+				displayOptions: { hide: { '@tool': [true] } },
+				description:
+					'From then on the run sleeps between looks. Asleep it survives restarts of n8n. 0 = before the first order.',
+			},
+		]),
 	]),
 ];

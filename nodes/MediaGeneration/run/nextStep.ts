@@ -235,11 +235,12 @@ export function noteRead(
 		return;
 	}
 	const { troubleAt = now, task, readAt = now, denied } = entry;
-	// The service speaks of the task: such an answer is no trouble of the service. Otherwise each pause is about twice
-	// as long as the pause before it.
-	const pauseMs = answer.isNotYet
-		? readIntervalMs
-		: Math.min(readIntervalMs + now - troubleAt, LONGEST_PAUSE_MS);
+	// The service speaks of the task: such an answer is no trouble of the service, and for an own task means "not yet".
+	// Otherwise each pause is about twice as long as the pause before it.
+	const pauseMs =
+		answer.kind === 'unusableRecord'
+			? readIntervalMs
+			: Math.min(readIntervalMs + now - troubleAt, LONGEST_PAUSE_MS);
 	// A task of another run may be that of another account. A task of this run exists, whatever becomes of the key.
 	const isForeign = !isOwn && task === undefined && answer.isOfKey;
 	const { isRefusal } = answer;

@@ -31,22 +31,18 @@ export class ServiceError extends Error {
 		readonly kind: ServiceErrorKind,
 		message: string,
 		{
-			description,
-			statusCode,
 			meaning = meaningOf(kind),
-			retryAfterMs,
+			retryAfterMs = meaning.retryAfterMs,
 			isRefusal = false,
-			said,
 			endsBatch = false,
+			...details
 		}: Details = {},
 	) {
 		super(message);
-		if (description !== undefined) this.description = description;
-		if (statusCode !== undefined) this.statusCode = statusCode;
-		if (said !== undefined) this.said = said;
+		Object.assign(this, details);
 		this.isRefusal = isRefusal;
 		this.endsBatch = endsBatch;
-		this.meaning = { ...meaning, kind, retryAfterMs: retryAfterMs ?? meaning.retryAfterMs };
+		this.meaning = { ...meaning, kind, retryAfterMs };
 	}
 
 	/** How long the service asked to wait before the next request, milliseconds. */
@@ -74,10 +70,6 @@ export class ServiceError extends Error {
 		return this.kind === 'unexpectedAnswer';
 	}
 
-	get isAnswer(): boolean {
-		return this.statusCode !== undefined || this.isWithoutId;
-	}
-
 	/** Whether the key, or the right of the key, is in question. */
 	get isOfKey(): boolean {
 		return this.meaning.scope === 'key';
@@ -86,11 +78,6 @@ export class ServiceError extends Error {
 	/** Whether nothing shows that there is a service at the address. */
 	get isOfAddress(): boolean {
 		return this.meaning.scope === 'address';
-	}
-
-	/** Whether the service answered a read without a usable state. For an own task that means "not yet". */
-	get isNotYet(): boolean {
-		return this.kind === 'unusableRecord';
 	}
 
 	/** Whether too much was asked, or the service asks to wait before the next request. */
