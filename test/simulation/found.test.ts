@@ -193,6 +193,16 @@ const FOUND: Record<string, PartlyHistory> = {
 		...{ workflow: 'loop', node: { items: 7, suspendAfter: 0.1, maxInFlight: 3 }, salt: 9910 },
 		...{ second: 44, service: { taskSeconds: 5 }, doubleWakes: [{ nth: 1, afterMs: 100 }] },
 	},
+	'a run is stopped while n8n stores its end, and its retry orders everything again': {
+		...{ salt: 6476, n8n: 'one place', slowestQueryMs: 60, workflow: 'triggered' },
+		...{ node: { items: 5, suspendAfter: 0, maxInFlight: 1 }, service: { taskSeconds: 25 } },
+		acts: [
+			{ at: 816, what: 'stop' },
+			{ at: 897, what: 'retry' },
+		],
+	},
+	'a loop is passed over by its retry with the currently saved workflow, which refuses the later rounds':
+		{ ...LOOP, retryWith: 'saved', kills: [kill('later turns', 0), kill('anything', 0)] },
 	'a loop dies as it wakes, and its retry refuses the later rounds': {
 		...{ ...LOOP, salt: 9, kills: [kill('later turns', 9), kill('anything', 0)] },
 		requests: [{ on: 'create', nth: 0, what: 'answer lost' }],
@@ -219,4 +229,17 @@ test('a create whose answer trickles for ever is given up after two minutes, and
 	expect(Number.parseFloat(out)).toBeGreaterThan(115);
 	// A create in doubt has the next one wait.
 	expect(Number.parseFloat(out)).toBeLessThan(330);
+});
+
+test('of two retries at once one is killed before it has the claim, and the retry of that one orders nothing', async () => {
+	const { violations, exceptions } = await simulate(
+		plainBut({
+			...{ salt: 38563, slowestQueryMs: 60, second: 53, retriesTwice: true },
+			node: { items: 4, suspendAfter: 0, maxInFlight: 3, onError: 'continueErrorOutput' },
+			kills: [{ ...kill('anything', 3), downMs: 30_000 }],
+			sleeps: [{ afterMs: 24, what: 'kill' }],
+		}),
+	);
+	expect(violations).toEqual([]);
+	expect(exceptions).toEqual([]);
 });

@@ -35,6 +35,7 @@ export async function spend(here: World): Promise<void> {
 	await databaseIsBack(here);
 	here.trace('world: the faults stop');
 	service.limits = UNLIMITED;
+	n8n.ledger.isCalm = true;
 	n8n.credential = { ...n8n.credential, apiKey: service.key };
 	n8n.isTriggerBroken = false;
 	if (!n8n.isActive) user.activate(true);
@@ -104,7 +105,7 @@ const END: Record<History['ends'], End> = {
 		const retry = await killAndRetry(here, workOf(here, first));
 		if (!retry) return;
 		await time.run(time.now + history.diesAgainMs);
-		await killAndRetry(here, retry);
+		await killAndRetry(here, workOf(here, retry));
 	},
 
 	stopped: async (here, first) => {
@@ -156,7 +157,9 @@ async function killAndRetry(here: World, row: Row): Promise<Row | undefined> {
 	await databaseIsBack(here);
 	here.note('a killed run retried');
 	const retry = n8n.executions.retry(row);
-	if (history.retriesTwice && n8n.executions.retry(row)) here.note('two retries at once');
+	// A retry of a calling workflow orders all anew, as the pages say.
+	if (history.retriesTwice && isRun(row) && n8n.executions.retry(row))
+		here.note('two retries at once');
 	return retry;
 }
 

@@ -1,6 +1,6 @@
 import type { IExecuteFunctions } from 'n8n-workflow';
 
-import { internalsOf, modeOf, settingsOf } from './internals';
+import { internalsOf, modeOf, settingsOf, stopSignal } from './internals';
 import { clock, settled } from '../shared/clock';
 import { JOURNAL } from './storedExecution';
 
@@ -114,7 +114,8 @@ export function whenEndIsStored(
 ): void {
 	const { hooks } = internalsOf(context).additionalData ?? {};
 	hooks?.addHandler?.('workflowExecuteAfter', async ({ status }) => {
-		const isStored = ['success', 'error'].includes(status);
+		// A stop may come while n8n stores the end. Then n8n takes the end back.
+		const isStored = ['success', 'error'].includes(status) && stopSignal(context)?.aborted !== true;
 		if (isStored || (status === 'waiting' && isRunEnded())) await settled(work());
 	});
 }

@@ -31,6 +31,9 @@ const LATE_MS = 10 * SECOND;
 /** Between two looks of n8n. */
 const LOOK_MS = MINUTE;
 
+/** So long before n8n's time limit the items leave, and some seconds are for the work that is under way. */
+const LEFT_MS = 15 * SECOND;
+
 /** A turn after the first one lasts so long, while there is something left to order. */
 const TURN_MS = 55 * SECOND;
 
@@ -39,37 +42,12 @@ const FORGOTTEN_MS = 10 * MINUTE;
 
 /** Whether nothing happens but the work itself, and nobody else is in its way. */
 export const isCalm = (history: History): boolean => {
-	const { trouble, ends, limitSeconds, n8n, service, node } = history;
-	const {
-		requests,
-		limits,
-		keyChanges,
-		clockJumps,
-		kills,
-		acts,
-		sleeps,
-		doubleWakes,
-		storeTroubles,
-	} = history;
-	const faults = [
-		trouble,
-		requests,
-		limits,
-		keyChanges,
-		clockJumps,
-		kills,
-		acts,
-		sleeps,
-		doubleWakes,
-	];
+	const { ends, limitSeconds, n8n, service, node } = history;
 	const bad = [
-		...faults,
-		storeTroubles,
-		history.longPauses,
-		history.unfit,
-		history.forgotten,
-		service.failing,
-		service.hanging,
+		...[history.trouble, history.requests, history.limits, history.keyChanges],
+		...[history.clockJumps, history.kills, history.acts, history.sleeps, history.doubleWakes],
+		...[history.storeTroubles, history.longPauses, history.unfit, history.forgotten],
+		...[service.failing, service.hanging],
 	];
 	return (
 		bad.every(({ length }) => length === 0) &&
@@ -128,14 +106,21 @@ function mayGiveUp(world: World, row: Row, troubledAt: number, item: string) {
 	);
 }
 
-/** Whether the time of an execution was up while n8n had no database: n8n could not wake it, and cancels it when it does. */
-function wasNotWoken(
-	{ trouble: [trouble], limitSeconds }: History,
-	{ startedAt = 0, endedAt = 0 }: Row,
-) {
+/** When n8n cancels an execution, milliseconds since the history began. */
+const limitAtOf = ({ limitSeconds }: History, { startedAt = 0 }: Row) =>
+	limitSeconds === 0 ? Infinity : startedAt + limitSeconds * SECOND;
+
+/**
+ * Whether the time of an execution was up while n8n had no database, or no place for it: n8n could not wake it, and cancels it
+ * when it does.
+ */
+function wasNotWoken(history: History, row: Row) {
+	const [trouble] = history.trouble;
+	const { wokenAt = 0, endedAt = 0 } = row;
+	const limitAt = limitAtOf(history, row);
+	if (/places?$/.test(history.n8n) && wokenAt > limitAt - LEFT_MS) return true;
 	if (trouble?.what !== 'database away') return false;
 	const backAt = trouble.at + trouble.forMs;
-	const limitAt = startedAt + limitSeconds * SECOND;
 	return endedAt > backAt && limitAt >= trouble.at && limitAt <= backAt + LOOK_MS;
 }
 
@@ -307,13 +292,19 @@ export const batch: Record<string, Check> = {
 	},
 
 	'no item of a run that may sleep is refused for want of time in a turn': (world) => {
-		const { node } = world.history;
+		const { node, workflow } = world.history;
+		// What a client waits for does not sleep.
+		if (workflow === 'hangs up') return [];
 		const isWanting = (row: Row, at: number) =>
-			isWaited(world.history) && at - row.begunAt < node.timeoutSeconds * SECOND;
+			isWaited(world.history) &&
+			at - row.begunAt < node.timeoutSeconds * SECOND &&
+			at < limitAtOf(world.history, row) - LEFT_MS;
 		return runsOf(world).flatMap((row) => {
 			const creates = createsOf(world, row);
 			const refused = errorsOf(world, row).filter(({ names, at, text }) => {
-				const last = creates.find((create) => names.includes(create.item ?? ''));
+				// In a row it is the second node that lets the item out.
+				const own = workflow === 'in a row' ? names.slice(1) : names;
+				const last = creates.find((create) => own.includes(create.item ?? ''));
 				if (IN_DOUBT.test(text)) return false;
 				return last && isOf(row, last) && isPaused(last) && WANT.test(text) && isWanting(row, at);
 			});
@@ -400,11 +391,12 @@ export const batch: Record<string, Check> = {
 
 	'a refused create waits as long as it was told': (world) => {
 		const creates = world.network.seen.filter(({ kind }) => kind === 'create');
-		return creates.flatMap(({ answeredAt, retryAfterMs, by }) => {
+		return creates.flatMap(({ answeredAt, retryAfterMs, by, item }) => {
 			if (answeredAt === undefined || retryAfterMs === undefined) return [];
 			const early = creates.find(
 				(create) =>
 					create.by === by &&
+					isOfSecond(create.item) === isOfSecond(item) &&
 					create.at > answeredAt &&
 					create.at < answeredAt + retryAfterMs - 1 &&
 					// One that the old key was refused for is on its way already.

@@ -31,6 +31,12 @@ export function isUndecided(world: World, { id }: ServiceTask): boolean {
 	return world.n8n.ledger.failures >= 1 && isSaid && world.except(what);
 }
 
+/** A retry was killed while it asked for a claim that another one had in the same milliseconds: nothing tells who was first. */
+export const isClaimUndecided = (world: World): boolean =>
+	[...world.n8n.ledger.rows.values()].some(
+		(entries) => entries.filter((entry) => `${entry}`.startsWith('claimed by ')).length > 1,
+	) && world.except('two retries asked for one claim, and were killed: no retry goes on');
+
 /** In queue mode n8n erases what it has stored of an execution of the trigger whose worker was killed: nobody can retry it. */
 export const isErased = (world: World, { id }: ServiceTask): boolean =>
 	world.n8n.rows.some(
@@ -54,9 +60,7 @@ const isUnnamed = (world: World, execution: string): boolean =>
 			row.retryOf !== undefined &&
 			row.isKilled &&
 			!isStored(row) &&
-			![...world.n8n.ledger.noted].some(
-				([key, { by }]) => by === `execution ${row.id}` && world.n8n.ledger.rows.has(key),
-			),
+			![...world.n8n.ledger.rows.values()].flat().includes(`first turn of ${row.id}`),
 	) &&
 	world.except('a retry was killed before its node began: n8n names the first execution nowhere');
 

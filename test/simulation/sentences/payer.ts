@@ -5,6 +5,7 @@ import { groupBy } from '../../groupBy';
 import type { Row } from '../../workflow/n8n/database';
 import type { SeenRequest } from '../world/network';
 import { PRICE_USD } from '../world/workflow';
+import type { ServiceTask } from '../world/service';
 import type { World } from '../world/world';
 import { isOutOfDate, isUntold } from './exceptions';
 import type { Check } from './sentences';
@@ -52,9 +53,13 @@ export const payer: Record<string, Check> = {
 		const { service, network } = world;
 		const paid = [...groupBy(service.tasks.filter(isPaid), ({ item }) => item)].flatMap(
 			([item, all]) => {
-				const tasks = all.filter(({ by }, index) => index === 0 || !isUntold(world, idOf(by)));
-				const ids = tasks.map(({ id }) => id).join(', ');
-				return tasks.length > 1 ? [`${item} has ${tasks.length} tasks: ${ids}`] : [];
+				// What an execution orders that is told nothing of the others stands for itself.
+				const whoseOf = ({ by }: ServiceTask) => (isUntold(world, idOf(by)) ? by : 'all others');
+				return [...groupBy(all, whoseOf).values()]
+					.filter(({ length }) => length > 1)
+					.map(
+						(tasks) => `${item} has ${tasks.length} tasks: ${tasks.map(({ id }) => id).join(', ')}`,
+					);
 			},
 		);
 		const again = network.seen
@@ -65,11 +70,10 @@ export const payer: Record<string, Check> = {
 						each.item === item &&
 						!each.isTwin &&
 						each.createdAt < at &&
-						(isPaid(each) || each.endsAt > at),
+						(isPaid(each) || each.endsAt > at) &&
+						(each.by === by || ![each.by, by].some((who) => isUntold(world, idOf(who)))),
 				);
-				return task && !isUntold(world, idOf(by))
-					? [`${by} orders ${item} at ${at} ms, which has ${task.id} of ${task.by}`]
-					: [];
+				return task ? [`${by} orders ${item} at ${at} ms, which has ${task.id} of ${task.by}`] : [];
 			});
 		return [...paid, ...again];
 	},
@@ -140,7 +144,7 @@ export const payer: Record<string, Check> = {
 				.reduce((sum, each) => sum + each, 0);
 			// Each round of a loop is a run of its own.
 			const most = (world.history.workflow === 'loop' ? Infinity : budgetItems) * PRICE_USD;
-			return cost > most + 1e-9
+			return cost > most + 1e-9 && !isUntold(world, row.id)
 				? [`execution ${row.id} comes to ${cost} USD of ${budgetItems * PRICE_USD}`]
 				: [];
 		});

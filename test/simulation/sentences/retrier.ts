@@ -1,6 +1,6 @@
 import { MINUTE, SECOND } from '../../durations';
 import type { SeenRequest } from '../world/network';
-import { isUntold } from './exceptions';
+import { isClaimUndecided, isUntold } from './exceptions';
 import type { Check } from './sentences';
 import {
 	createsBy,
@@ -46,7 +46,8 @@ export const retrier: Record<string, Check> = {
 				// Of several retries the first one goes on, if the database has told it that it is the first.
 				return world.n8n.ledger.failures === 0 &&
 					retries.length > 0 &&
-					retries.every(({ data }) => REFUSED.test(data))
+					retries.every(({ data }) => REFUSED.test(data)) &&
+					!isClaimUndecided(world)
 					? [`of execution ${row.id} no retry goes on: ${retries.map(({ id }) => id).join(', ')}`]
 					: [];
 			}),

@@ -59,6 +59,8 @@ const rowOf = (id: string, begunAt: number, given: NewRow) => ({
 	begunAt,
 	/** When it first ran, milliseconds since the history began: what n8n counts a time limit from. */
 	startedAt: undefined as number | undefined,
+	/** When n8n woke it last, with a place, milliseconds since the history began. */
+	wokenAt: undefined as number | undefined,
 	/** When the execution came to its end, milliseconds since the history began. */
 	endedAt: undefined as number | undefined,
 	retriedBy: undefined as string | undefined,

@@ -235,7 +235,8 @@ export class Executions {
 				if (row.status !== 'waiting') throw new UnexpectedError('It does not sleep any more');
 				if (row.data !== data) this.n8n.note('an old copy of an execution runs');
 				enter(row, 'running');
-				Object.assign(row, { data, process: by, waitTill: undefined });
+				const wokenAt = this.n8n.time.now;
+				Object.assign(row, { data, process: by, waitTill: undefined, wokenAt });
 				row.wakes++;
 			});
 		} catch (error) {
