@@ -1,3 +1,6 @@
+import assert from 'node:assert';
+
+import { DataDeduplicationService } from 'n8n-core';
 import {
 	createEmptyRunExecutionData,
 	type ICredentialsHelper,
@@ -17,6 +20,7 @@ import {
 	field,
 	hasErrorOutput,
 	imageNode,
+	images,
 	item,
 	jsonOf,
 	keepsGoing,
@@ -376,4 +380,15 @@ it('a stop of a run that sleeps, or that has ordered nothing, leaves no executio
 	const waiting = await stopped(prompts('b'), () => on.creates.length > 1);
 	await passUntil(() => on.elapsed > 20 * MINUTE);
 	expect([asleep, waiting].flatMap(leftIn)).toEqual([]);
+});
+
+it('where n8n-core was given no store of processed data, the node orders all the same', async () => {
+	const getInstance = jest
+		.spyOn(DataDeduplicationService, 'getInstance')
+		.mockImplementation(() => assert.fail('There is no store'));
+	const { error, output } = await on.run(imageNode(), images(2, 10));
+	getInstance.mockRestore();
+	expect(error).toBeUndefined();
+	expect(output).toHaveLength(2);
+	expect(on.created).toBe(2);
 });

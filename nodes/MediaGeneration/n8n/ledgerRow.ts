@@ -2,7 +2,7 @@ import type { DeduplicationItemTypes, IExecuteFunctions } from 'n8n-workflow';
 
 import { clock, settled, Stopped, withTimeLimit } from '../shared/clock';
 import { executionIdOf, internalsOf, runningNode } from './internals';
-import { digest } from '../shared/json';
+import { digest, isRecord } from '../shared/json';
 
 /** The entries that n8n keeps if all names share one row. */
 const FALLBACK_ENTRIES = 100_000;
@@ -98,28 +98,42 @@ export class LedgerRow {
 		if ((await this.size()) === 0) return;
 		await this.named(
 			async (helpers) => await helpers.clearAllProcessedItems('node', { mode: 'entries' }),
+			undefined,
 		);
 	}
 
 	private async count(): Promise<number> {
 		return await this.named(
 			async (helpers) => await helpers.getProcessedDataCount('node', { mode: 'entries' }),
+			0,
 		);
 	}
 
 	private async remove(entries: DeduplicationItemTypes[]): Promise<void> {
-		await this.named(async (helpers) => await helpers.removeProcessed(entries, 'node', OPTIONS));
+		await this.named(
+			async (helpers) => await helpers.removeProcessed(entries, 'node', OPTIONS),
+			undefined,
+		);
 	}
 
 	private async record(entries: string[]) {
 		return await this.named(
 			async (helpers) => await helpers.checkProcessedAndRecord(entries, 'node', OPTIONS),
+			{ new: entries, processed: [] },
 		);
 	}
 
-	/** Calls a helper of n8n while the node's id is the name of the row. */
-	private async named<T>(call: (helpers: IExecuteFunctions['helpers']) => Promise<T>): Promise<T> {
+	/**
+	 * Calls a helper of n8n while the node's id is the name of the row.
+	 *
+	 * @param ifNone the answer where n8n's engine runs without a store: nothing outlives the process there
+	 */
+	private async named<T>(
+		call: (helpers: IExecuteFunctions['helpers']) => Promise<T>,
+		ifNone: T,
+	): Promise<T> {
 		const { helpers } = this.context;
+		if (typeof helpers.checkProcessedAndRecord !== 'function') return ifNone;
 		// When the execution went to sleep, n8n's stack has a copy.
 		const node = internalsOf(this.context).node ?? runningNode(this.context);
 		const { id } = node;
@@ -136,7 +150,10 @@ export class LedgerRow {
 		const called = settled(call(helpers));
 		setId({ writable: true, value: id });
 		const answer = await called;
-		if ('error' in answer) throw answer.error;
+		if ('error' in answer) {
+			if (isWithoutStore(answer.error)) return ifNone;
+			throw answer.error;
+		}
 		this.isOwnRow = isOwnRow;
 		if (!isOwnRow && !fallbackWasLogged) {
 			fallbackWasLogged = true;
@@ -147,6 +164,10 @@ export class LedgerRow {
 		return answer.value;
 	}
 }
+
+/** Whether n8n's engine was given no store. Every process of n8n gives it one; a program around the engine may not. */
+const isWithoutStore = (error: unknown): boolean =>
+	isRecord(error) && error.code === 'ERR_ASSERTION';
 
 /** Whether the database refused a second row of the same name: PostgreSQL by a code, SQLite in words. */
 const isSecondRow = (error: unknown): boolean =>

@@ -11,7 +11,7 @@ export const isScalar = (value: unknown): value is string | number | boolean =>
 
 /**
  * Parses a JSON text. A whole number that JavaScript cannot hold becomes a text: it is an id, as a rule, and an id must
- * stay exact.
+ * stay exact. What Python writes for numbers that JSON does not have becomes null.
  *
  * @returns the value, or undefined if the text is not JSON
  */
@@ -20,12 +20,19 @@ export function parsedJson(text: string): unknown {
 	try {
 		return JSON.parse(exact) as unknown;
 	} catch {
+		if (!/NaN|Infinity/.test(text)) return undefined;
+	}
+	try {
+		return JSON.parse(exact.replace(TOKENS, (token) => NO_NUMBER[token] ?? token)) as unknown;
+	} catch {
 		return undefined;
 	}
 }
 
 /** The texts and the numbers of a JSON text. */
-const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?/gis;
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\bNaN\b|-?\bInfinity\b/gis;
+
+const NO_NUMBER: Record<string, string> = { NaN: 'null', Infinity: 'null', '-Infinity': 'null' };
 
 const quoteLargeNumbers = (text: string): string =>
 	text.replace(TOKENS, (token) =>
