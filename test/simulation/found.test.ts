@@ -201,6 +201,17 @@ const FOUND: Record<string, PartlyHistory> = {
 			{ at: 897, what: 'retry' },
 		],
 	},
+	'a retry asks for the name of another one, which a third one takes for its claim: both order': {
+		...{ salt: 28660, slowestQueryMs: 60, workflow: 'triggered', retriesTwice: true },
+		node: { items: 5, suspendAfter: 0.1, maxInFlight: 3, onError: 'stopWorkflow' },
+		service: { taskSeconds: 5, maxPerSecond: 1 },
+		callbacks: [{ nth: 0, what: 'lost' }],
+		kills: [kill('anything', 2, true), kill('orders', 0)],
+		acts: [
+			{ at: 21, what: 'stop and retry' },
+			{ at: 5786, what: 'retry' },
+		],
+	},
 	'a loop is passed over by its retry with the currently saved workflow, which refuses the later rounds':
 		{ ...LOOP, retryWith: 'saved', kills: [kill('later turns', 0), kill('anything', 0)] },
 	'a loop dies as it wakes, and its retry refuses the later rounds': {

@@ -65,8 +65,9 @@ describe('a kill in a later turn', () => {
 		}
 		expect(on.created).toBe(orders);
 		await pass(SECOND);
-		// The claim of the retry stays as long as the execution can be retried, and so does the row of the killed turn.
-		expect(rows()).toHaveLength(2);
+		// The claim of the retry, with its name, stays as long as the execution can be retried, and so does the row of the killed
+		// turn.
+		expect(rows()).toHaveLength(3);
 	});
 
 	it('leaves the windows of both turns in doubt where the retry is killed, too', async () => {

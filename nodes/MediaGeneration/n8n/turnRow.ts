@@ -54,6 +54,11 @@ export class TurnRow {
 		return new LedgerRow(this.context, `retry of ${this.execution}`, ALL_NODES);
 	}
 
+	/** Only to name the claimant: n8n tells what a row has by adding what it lacks, which would pass for a claim. */
+	private get claimantRow(): LedgerRow {
+		return new LedgerRow(this.context, `claimant of ${this.execution}`, ALL_NODES);
+	}
+
 	/**
 	 * Writes the row of a window.
 	 *
@@ -85,7 +90,11 @@ export class TurnRow {
 	 * @returns whether it has the claim
 	 */
 	async claim(claimant: string): Promise<boolean> {
-		return !this.isKept || (await this.insert(this.claimRow, claimBy(claimant)));
+		if (!this.isKept) return true;
+		const claim = claimBy(claimant);
+		const hasClaim = await this.insert(this.claimRow, claim);
+		if (hasClaim) await settled(this.claimantRow.insert([claim]));
+		return hasClaim;
 	}
 
 	/** Whether a retry has claimed the orders of the execution. */
@@ -99,7 +108,7 @@ export class TurnRow {
 		if (!Number.isSafeInteger(first)) return undefined;
 		const candidates = Array.from({ length: MOST_CANDIDATES }, (_, index) => `${first + index}`);
 		const claims = candidates.map(claimBy);
-		const [claim] = await this.ask(async () => await this.claimRow.which(claims));
+		const [claim] = await this.ask(async () => await this.claimantRow.which(claims));
 		return candidates[claims.indexOf(claim ?? '')];
 	}
 
