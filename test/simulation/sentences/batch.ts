@@ -129,7 +129,7 @@ const isPaused = ({ status, retryAfterMs }: SeenRequest) =>
 	status === 429 || (status === 503 && retryAfterMs !== undefined);
 
 /** What speaks of a pause or a turn that was too long. */
-const WANT = /asks? to wait|longer than|429|503|\btime\b/;
+const WANT = /asks? to wait|longer than|\b(?:429|503|time)\b/;
 
 /** When the time of a task began to be counted. */
 function waitBegan(world: World, task: ServiceTask): number {
