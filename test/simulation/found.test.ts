@@ -212,8 +212,6 @@ const FOUND: Record<string, PartlyHistory> = {
 			{ at: 5786, what: 'retry' },
 		],
 	},
-	'a loop is passed over by its retry with the currently saved workflow, which refuses the later rounds':
-		{ ...LOOP, retryWith: 'saved', kills: [kill('later turns', 0), kill('anything', 0)] },
 	'a loop dies as it wakes, and its retry refuses the later rounds': {
 		...{ ...LOOP, salt: 9, kills: [kill('later turns', 9), kill('anything', 0)] },
 		requests: [{ on: 'create', nth: 0, what: 'answer lost' }],
@@ -240,17 +238,4 @@ test('a create whose answer trickles for ever is given up after two minutes, and
 	expect(Number.parseFloat(out)).toBeGreaterThan(115);
 	// A create in doubt has the next one wait.
 	expect(Number.parseFloat(out)).toBeLessThan(330);
-});
-
-test('of two retries at once one is killed before it has the claim, and the retry of that one orders nothing', async () => {
-	const { violations, exceptions } = await simulate(
-		plainBut({
-			...{ salt: 38563, slowestQueryMs: 60, second: 53, retriesTwice: true },
-			node: { items: 4, suspendAfter: 0, maxInFlight: 3, onError: 'continueErrorOutput' },
-			kills: [{ ...kill('anything', 3), downMs: 30_000 }],
-			sleeps: [{ afterMs: 24, what: 'kill' }],
-		}),
-	);
-	expect(violations).toEqual([]);
-	expect(exceptions).toEqual([]);
 });

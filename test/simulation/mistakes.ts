@@ -27,8 +27,8 @@ there are never more tasks → one task more is in flight than the user allows �
 a service that refuses → the pauses after refusals do not grow → create/accountLimits.ts → const PAUSE_GROWTH = 3; → const PAUSE_GROWTH = 1;
 no item of a run that may sleep → the end of a turn ends an item → create/createQueue.ts → if (this.turn.isOver || !order.isInWindow) return undefined; → if (this.turn.isOver || !order.isInWindow) throw ItemError.from(this.refusal ?? new ServiceError('tooManyRequests', 'The time is over'));
 a run that is awake for longer → the first turn has no end → run/turn.ts → return stretch.beganAt + suspendAfterMs; → return Infinity;
-what n8n has stored goes on → a retry of any killed execution is refused → run/beginTurn.ts → if (beginning === 'first') { → if (beginning === 'retry') throw LOST; if (beginning === 'first') {
-a retry of a run that was killed in its first turn → a retry of a killed first turn orders again → run/beginTurn.ts → await refuseLost(context, journal); → ;
+what n8n has stored goes on → a retry of any killed execution is refused → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost → if (journal.beginning === 'retry') throw LOST; await refuseLost
+a retry of a run that was killed in its first turn → a retry of a killed first turn orders again → run/beginTurn.ts → if (journal.beginning === 'first') await refuseLost(context, journal); → ;
 of several retries → each retry has the claim → run/beginTurn.ts → throw await goesOn(row, \`Another retry of execution \${execution}\`); → continue;
 after a stop → nobody asks for a stop of the caller → n8n/internals.ts → if (!own && !isCalled(context)) → if (!own)
 no retry lets the bare → the currently saved workflow lets the bare input out → n8n/runAgain.ts → data: { main: [ifPassedOver] }, → data: { main: [inputOfSleeper] },

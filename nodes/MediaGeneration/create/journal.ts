@@ -86,8 +86,6 @@ export class Journal {
 		this.runIndex = runIndex;
 		this.execution = execution;
 		this.node = { ...stored, executions: [...earlier, execution] };
-		const writer = stored.executions.at(-1) ?? execution;
-		if (writer !== execution) this.kept.push(writer);
 		this.beginning = beginningOf(known, execution);
 		this.run = known ?? newRun(execution, stretchOf(context).isStored, begunAt);
 		this.isOutdated = isOutdated;
@@ -122,6 +120,7 @@ export class Journal {
 	/** An execution has tries of its own, a time limit of its own, and turns of its own, which have rows. */
 	private beginInAnotherExecution(now: number): void {
 		const { run } = this;
+		this.kept.push(run.execution);
 		const turn = Math.max(1, run.turn);
 		Object.assign(run, { tries: 0, startedAt: now, turn, hasEnded: undefined });
 		// A retry that n8n has killed before it stored anything has left the state of the execution that it retried.

@@ -79,7 +79,6 @@ async function beginRun(
 	const asleep = isWoken ? await wakeUp(context, journal) : undefined;
 	if (asleep) return asleep;
 	const connection = await connectRun(context, journal.isLater);
-	clearAtEnd(context, journal);
 	if (!isWoken) {
 		const dry = await planAnew(context, journal, connection);
 		if (dry) return [dry];
@@ -87,6 +86,7 @@ async function beginRun(
 		if (stored) return stored;
 	}
 	journal.takeUp();
+	clearAtEnd(context, journal);
 	return new RunContext(context, connection, journal, startedAt);
 }
 

@@ -80,53 +80,38 @@ export async function beginOrders(
 	journal: Journal,
 ): Promise<INodeExecutionData[][] | undefined> {
 	if (!journal.mayOrder) return undefined;
-	const { settings, beginning } = journal;
-	const row = new TurnRow(context, journal.state.turn);
-	if (beginning === 'first') {
-		// The row comes first: n8n tells a retry of this execution nothing of those before, if this one is killed.
-		const aside = await beginFirst(context, journal, row);
-		if (aside) return aside;
-		await refuseLost(context, journal);
-	}
+	if (journal.beginning === 'first') await refuseLost(context, journal);
 	await claimBefore(context, journal);
+	const { settings } = journal;
 	const maySleep = settings.suspendAfterMs < Infinity && !isNearLimit(settings.limitAt);
-	if (beginning === 'retry' && maySleep) {
+	if (journal.beginning === 'retry' && maySleep) {
 		const wakeAt = clock.now();
 		journal.takeUp();
 		journal.sleepFirst(wakeAt);
 		context.addExecutionHints(hint('This retry is stored first. It goes on in about a minute.'));
 		return await suspend(context, journal, wakeAt);
 	}
-	if (beginning !== 'first' && (await row.begin())) journal.noteBegun(1);
-	// A retry of what sleeps may have begun meanwhile, in another node or an earlier round.
-	if (stretchOf(context).isStored) await standBack(journal, row);
-	await takeOver(context, journal);
-	return undefined;
-}
-
-/**
- * Begins the first turn of a run.
- *
- * @returns what `execute` returns, if another wake of this execution has begun the turn
- * @throws ItemError if another worker has run this execution
- */
-async function beginFirst(context: IExecuteFunctions, journal: Journal, row: TurnRow) {
-	const stretch = stretchOf(context);
 	const { turn } = journal.state;
+	const stretch = stretchOf(context);
+	const row = new TurnRow(context, turn);
 	if (await row.begin()) {
 		journal.noteBegun(1);
 		stretch.hasBegun = true;
-	} else if (turn > 0) {
-		// Another wake of this execution is in this round of a loop, or in this node.
-		journal.takeUp();
-		return await standAside(context, journal);
 	}
 	// Runs of one turn share a row, and so do the tries of a run. In queue mode, where Redis comes back a moment older, another
 	// worker has run this execution (test/e2e/queue.test.ts).
-	else if (!stretch.hasBegun) {
+	else if (turn === 0 && !stretch.hasBegun) {
 		journal.isLost = true;
 		throw LOST;
 	}
+	// Another wake of this execution is in this round of a loop, or in this node.
+	else if (turn > 0 && journal.beginning === 'first') {
+		journal.takeUp();
+		return await standAside(context, journal);
+	}
+	// A retry of what sleeps may have begun meanwhile, in another node or an earlier round.
+	if (stretch.isStored) await standBack(journal, row);
+	await takeOver(context, journal);
 	return undefined;
 }
 
@@ -173,6 +158,8 @@ async function refuseLost(context: IExecuteFunctions, journal: Journal): Promise
 		// A process that died in the next turn may have left the row.
 		if (journal.kept.includes(execution)) continue;
 		if ((await new TurnRow(context, 0, execution).windows()) === 0) continue;
+		// If this execution is killed at a later node, n8n tells its retry nothing of the first execution.
+		if (await new TurnRow(context, journal.state.turn).begin()) journal.noteBegun(1);
 		journal.isLost = true;
 		throw LOST;
 	}

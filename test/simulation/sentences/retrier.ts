@@ -1,6 +1,6 @@
 import { MINUTE, SECOND } from '../../durations';
 import type { SeenRequest } from '../world/network';
-import { isClaimUndecided, isUntold } from './exceptions';
+import { isClaimUndecided, isPassedOver, isUntold } from './exceptions';
 import type { Check } from './sentences';
 import {
 	createsBy,
@@ -47,7 +47,8 @@ export const retrier: Record<string, Check> = {
 				return world.n8n.ledger.failures === 0 &&
 					retries.length > 0 &&
 					retries.every(({ data }) => REFUSED.test(data)) &&
-					!isClaimUndecided(world)
+					!isClaimUndecided(world) &&
+					!retries.every(({ id }) => isPassedOver(world, id))
 					? [`of execution ${row.id} no retry goes on: ${retries.map(({ id }) => id).join(', ')}`]
 					: [];
 			}),
