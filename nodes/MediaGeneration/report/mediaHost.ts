@@ -143,8 +143,18 @@ function fileIn(uri: string): MediaAnswer {
 	const label = uri.slice(uri.indexOf(':') + 1, comma);
 	const content = uri.slice(comma + 1);
 	const isBase64 = /;\s*base64\s*$/i.test(label);
-	const body = Buffer.from(decodeURIComponent(content), isBase64 ? 'base64' : 'utf8');
+	const bytes = percentDecoded(content);
+	const body = isBase64 ? Buffer.from(bytes.toString(), 'base64') : bytes;
 	return { statusCode: 200, headers: { 'content-type': label }, body };
+}
+
+/** The bytes of a text in an address. A percent sign before anything but two hex digits stands for itself. */
+function percentDecoded(text: string): Buffer {
+	if (!text.includes('%')) return Buffer.from(text);
+	const decoded = Buffer.from(text)
+		.toString('latin1')
+		.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+	return Buffer.from(decoded, 'latin1');
 }
 
 const kindOf = ({ statusCode, headers }: MediaAnswer) =>
@@ -170,6 +180,12 @@ export async function refusalOf(
 	const { statusCode, headers } = opened;
 	const { kind, again, retryAfterMs } = kindOf(opened);
 	const because = endingOf(opened, url);
+	if (kind === 'answered' && isPart(opened)) {
+		return {
+			trouble: because('The result host answered with a part of the file', AGAIN),
+			isOfLink: true,
+		};
+	}
 	const type = registeredType(headers['content-type'] ?? '');
 	const isText = /^text\/(html|plain)$|[/+]json$/.test(type);
 	const isFile = () =>
@@ -191,6 +207,16 @@ export async function refusalOf(
 				);
 	return { trouble, retryAfterMs, isOfLink: !again };
 }
+
+/** Whether an answer says that it is a part of the file, although the whole file was asked for. */
+function isPart({ statusCode, headers }: MediaAnswer): boolean {
+	const [, first, last, size] =
+		/^bytes (\d+)-(\d+)\/(\d+|\*)/.exec(headers['content-range'] ?? '') ?? [];
+	if (first === undefined) return statusCode === PARTIAL_CONTENT;
+	return Number(first) > 0 || (size !== '*' && Number(last) + 1 < Number(size));
+}
+
+const PARTIAL_CONTENT = 206;
 
 type Because = ReturnType<typeof endingOf>;
 

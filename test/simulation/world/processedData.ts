@@ -1,10 +1,4 @@
-import type {
-	DeduplicationItemTypes,
-	DeduplicationScope,
-	ICheckProcessedContextData,
-} from 'n8n-workflow';
-
-import { keyOf, ProcessedDataTable, type WriteTrouble } from '../../workflow/processedData';
+import { ProcessedDataTable, type WriteTrouble } from '../../workflow/processedData';
 import type { World } from './world';
 
 /** n8n's de-duplication store on the database of a history, with its troubles. */
@@ -15,38 +9,10 @@ export class ProcessedData extends ProcessedDataTable {
 	/** How many writes have failed. */
 	failures = 0;
 
-	/** Of each row that there ever was, who has written it, e.g. `execution 3`, and what was to be written, but for what was taken out again. */
-	readonly noted = new Map<string, { by: string; entries: DeduplicationItemTypes[] }>();
-
 	private writes = 0;
 
 	constructor(private readonly world: World) {
 		super();
-	}
-
-	override async checkProcessedAndRecord(
-		items: DeduplicationItemTypes[],
-		scope: DeduplicationScope,
-		context: ICheckProcessedContextData,
-	) {
-		const { name } = this.world.time.activity;
-		const { by, entries } = this.noteOf(context) ?? { by: name, entries: [] };
-		this.noted.set(keyOf(context), { by, entries: [...new Set([...entries, ...items])] });
-		return await super.checkProcessedAndRecord(items, scope, context);
-	}
-
-	override async removeProcessed(
-		items: DeduplicationItemTypes[],
-		scope: DeduplicationScope,
-		context: ICheckProcessedContextData,
-	): Promise<void> {
-		const note = this.noteOf(context);
-		if (note) note.entries = note.entries.filter((entry) => !items.includes(entry));
-		await super.removeProcessed(items, scope, context);
-	}
-
-	private noteOf(context: ICheckProcessedContextData) {
-		return this.noted.get(keyOf(context));
 	}
 
 	protected async query<T>(work: () => T): Promise<T> {

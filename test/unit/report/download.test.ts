@@ -169,7 +169,8 @@ it.each<[string, string]>([
 	['data:application/json;base64,e30=', '{}'],
 	['data:image/svg+xml;utf8,<svg></svg>', '<svg></svg>'],
 	['data:image/png;base64,QUJD%3D', 'ABC'],
-	['data:image/svg+xml,<a>%C3%A9 of%20it</a>', '<a>é of it</a>'],
+	['data:image/svg+xml,<a b="50%">%C3%A9 50% of%20it</a>', '<a b="50%">é 50% of it</a>'],
+	['data:image/svg+xml,<svg>%', '<svg>%'],
 ])('a data URI is its own file: %s', async (url, content) => {
 	expect(bytesOf(await download({ url })).toString()).toBe(content);
 });
@@ -440,9 +441,13 @@ describe('what may come later', () => {
 		headers: { 'content-type': 'text/html' },
 		body: Readable.from([Buffer.from('<html>Log in</html>')]),
 	};
+	const headers = { 'content-type': 'image/png', 'content-range': 'bytes 0-7/200' };
 	const NO_FILE: Array<[string, object]> = [
 		...[400, 401, 403, 404, 410, 416].map((status): [string, object] => [`${status}`, { status }]),
 		['a page', page],
+		['a part', { status: 206 }],
+		['a part with 206', { status: 206, headers }],
+		['a part with 200', { status: 200, headers }],
 		['nothing', { body: Readable.from([]) }],
 	];
 
